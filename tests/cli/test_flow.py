@@ -308,7 +308,7 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
         (["show", "flow1.flo", "--image2", "image2.png", "--size2", "0x4"], "not a size"),
         (["show", "--results", ".", "--data", ".", "--out", "o", "--vis-dir", "v"], "pass one of them"),
         (["convert", "nowhere.flo", "a.npy"], "does not exist"),
-        (["show", "--results", ".", "--data", "nowhere"], "is not a folder"),
+        (["show", "--results", ".", "--data", "nowhere"], "it does not exist"),
     ],
 )
 def test_wrong_usage_is_one_sentence(arguments: list[str], words: str, folder: Path, monkeypatch) -> None:

@@ -62,12 +62,22 @@ def test_equal_errors_are_one() -> None:
 
 
 def test_a_long_list_hides_no_other() -> None:
-    many = ProblemsError("data", [f"p{i}" for i in range(99)])
+    many = ProblemsError("data", [f"p{'x' * i}" for i in range(99)])
     found = join_errors([many, InputError("no b")])
     assert isinstance(found, ProblemsError)
     assert len(found.problems) == 100
     assert "no b" in str(found)
     assert "… and 50 more" in str(found)
+
+
+def test_problems_of_one_kind_are_one_line_with_count() -> None:
+    found = ProblemsError("features", [*(f"scene/{i}: has {i} NaN" for i in range(9)), "scene/9: is empty"])
+    assert len(found.problems) == 10
+    assert str(found).splitlines() == [
+        "features: 10 problems",
+        "  - scene/0: has 0 NaN (and 8 more of this kind: scene/1, scene/2, scene/3, …)",
+        "  - scene/9: is empty",
+    ]
 
 
 def test_a_list_within_a_list_loses_its_heading() -> None:

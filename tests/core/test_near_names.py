@@ -14,7 +14,10 @@ def test_the_nearest_come_first() -> None:
     assert len(others) == 71
     text = str(UnknownNameError("metric", "sucess_rate", known))
     assert "Known: success_rate, success, a00, " in text
-    assert text.endswith(", …")
+    assert text.endswith(", … (73 in all)")
+    assert len(text) < 280
+    task = str(UnknownNameError("task", "a", [f"group/task{i}" for i in range(99)]))
+    assert task.endswith(", … (`list tasks` has all 99)")
 
 
 @pytest.mark.parametrize(

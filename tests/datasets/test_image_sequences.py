@@ -114,7 +114,7 @@ def test_truncated_image_is_found_when_read(root):
 def test_nothing_there(tmp_path):
     with pytest.raises(InputError, match="no image sequence"):
         ImageSequences(tmp_path)
-    with pytest.raises(InputError, match="not a folder"):
+    with pytest.raises(InputError, match="it does not exist"):
         ImageSequences(tmp_path / "x")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -250,7 +251,21 @@ def _usage(problem: Any, arguments: list[str]) -> str:
         if lacking:
             return f"{path.partition(' ')[2]} needs {lacking}; see {path} --help"
     said = problem.format_message().rstrip().replace("'-j' / '--jobs'", "'--jobs'")
+    if unknown := _NO_COMMAND.match(said):
+        from ..core.errors import UnknownNameError
+
+        known = [name for name, one in context.command.commands.items() if not one.hidden]
+        what = "command" if path == "tiepoint" else f"command of {path}"
+        return str(UnknownNameError(what, unknown["name"], known))
+    if invalid := _NOT_A_NUMBER.match(said):
+        return f"{invalid['flag']}: expected {invalid['kind']} (see {path} --help)"
     return f"{said} (see {path} --help)"
+
+
+_NO_COMMAND = re.compile(r"No such command '(?P<name>.*?)'\.")
+_NOT_A_NUMBER = re.compile(
+    r"Invalid value for '(?P<flag>--[a-z0-9-]+)'.*(?:valid|not a valid) (?P<kind>integer|number)"
+)
 
 
 def _stopped() -> int:

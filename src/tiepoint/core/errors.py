@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,9 +145,34 @@ class UnknownNameError(InputError):
         name = name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}…"
         near, others = close_names(name, (_sentence(k, _MAX_NAME_CHARS) for k in known))
         hint = f"; did you mean {' or '.join(repr(n) for n in near[:2])}?" if near else "."
-        names = near + others
-        shown = ", ".join(names[:60]) + (", …" if len(names) > 60 else "")
-        super().__init__(f"unknown {what} {name!r}{hint} Known: {shown or 'none'}")
+        super().__init__(f"unknown {what} {name!r}{hint} Known: {known_names(what, near + others)}")
+
+
+MAX_KNOWN_CHARS = 160
+"""Maximum length of the known names in a message."""
+
+LISTS = {"method": "`list methods`", "task": "`list tasks`"}
+"""Commands that list all known names of a kind."""
+
+
+def known_names(what: str, names: Sequence[str]) -> str:
+    """Return known names as text; of a long list the first ones and the number of all.
+
+    >>> known_names("split", ["a", "b"]), known_names("split", [])
+    ('a, b', 'none')
+    >>> known_names("task", [f"group/task-number-{i}" for i in range(100)])[-40:]
+    'mber-6, … (`list tasks` has all 100)'
+    """
+    shown = ", ".join(names)
+    if len(shown) <= MAX_KNOWN_CHARS:
+        return shown or "none"
+    shown = shown[:MAX_KNOWN_CHARS].rpartition(", ")[0]
+    command = LISTS.get(what)
+    return (
+        f"{shown}, … ({len(names)} in all)"
+        if command is None
+        else f"{shown}, … ({command} has all {len(names)})"
+    )
 
 
 class ProblemsError(InputError):
@@ -161,9 +187,10 @@ class ProblemsError(InputError):
     def __init__(self, where: str, problems: Sequence[str], *, shown: int = 50) -> None:
         self.where = where
         self.problems = tuple(problems)
-        lines = [f"  - {p}" for p in problems[:shown]]
-        if len(problems) > shown:
-            lines.append(f"  … and {len(problems) - shown} more")
+        texts = _merged(problems)
+        lines = [f"  - {p}" for p in texts[:shown]]
+        if len(texts) > shown:
+            lines.append(f"  … and {len(texts) - shown} more")
         from .formatting import count_text
 
         super().__init__(f"{where}: {count_text(len(problems), 'problem')}\n" + "\n".join(lines))
@@ -172,6 +199,44 @@ class ProblemsError(InputError):
     def one_line(self) -> str:
         """The first problem and the number of further problems."""
         return one_line_list(self.where, self.problems)
+
+
+def kind_of(text: str) -> str:
+    """Return a text with paths and numbers replaced, which texts of the same kind share.
+
+    >>> kind_of("a/1.csv: 3 of 4 pairs"), kind_of("b/2.csv: 4 of 4 pairs")
+    ('# # of # pairs', '# # of # pairs')
+    """
+    return _VARIABLE.sub("#", text)
+
+
+_VARIABLE = re.compile(r"\S*/\S*|\d+(?:\.\d+)?")
+
+MIN_ALIKE = 4
+"""Minimum number of problems of one kind that are merged."""
+
+
+def _merged(problems: Sequence[str]) -> list[str]:
+    """Return problems as text. Problems that differ only in paths and numbers are one text with a count.
+
+    >>> _merged(["a/1: has 3 NaN", "a/2: has 2 NaN", "a/3: has 1 NaN", "a/4: has 1 NaN", "b: is short"])
+    ['a/1: has 3 NaN (and 3 more of this kind: a/2, a/3, a/4)', 'b: is short']
+    """
+    kinds: dict[str, list[str]] = {}
+    for problem in problems:
+        place, colon, reason = problem.partition(": ")
+        kinds.setdefault(kind_of(reason if colon and " " not in place else problem), []).append(problem)
+    texts = []
+    for same in kinds.values():
+        if len(same) < MIN_ALIKE:
+            texts += same
+            continue
+        places = [p.partition(": ")[0] for p in same[1:]]
+        distinct = len(set(places)) == len(places) and not any(" " in place for place in places)
+        shown = f": {', '.join(places[:3])}" if distinct else ""
+        shown += ", …" if shown and len(places) > 3 else ""
+        texts.append(f"{same[0]} (and {len(places)} more of this kind{shown})")
+    return texts
 
 
 def one_line_list(where: str, problems: Sequence[str]) -> str:

@@ -121,6 +121,20 @@ def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> 
     return path
 
 
+MAX_CONTENT = 6
+"""Number of entries of a folder in a message."""
+
+
+def found_in(path: Path) -> str:
+    """Return what a path has, for the message about a wrong folder: ``found a.png, b/ and 3 more``."""
+    if not path.exists():
+        return "it does not exist"
+    if not path.is_dir():
+        return f"it is a file of {count_text(path.stat().st_size, 'byte')}"
+    names = sorted(printable(p.name) + "/" * p.is_dir() for p in path.iterdir())
+    return f"found {first_few(names, MAX_CONTENT)}" if names else "the folder is empty"
+
+
 _SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _AGES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y": 365 * 86400.0}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError, InputError, ProblemsError
+from ..core.formatting import found_in
 from ..core.hashing import hash_file, hash_json
 from ..formats.flow.reader import SUFFIXES, read_flow
 from ..formats.image.mask import read_mask
@@ -120,7 +121,7 @@ def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list
     """
     path = Path(root)
     if not path.is_dir():
-        raise InputError(f"{path} is not a folder; pass a folder of image pairs")
+        raise InputError(f"{path}: {found_in(path)}; pass a folder of image pairs")
     found: list[BrokenPair] = [] if broken is None else broken
     for finder in (_tss, _willow, _flow_folders, _sequences):
         pairs = finder(path, found)
@@ -129,8 +130,9 @@ def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list
         if found:
             raise ProblemsError(f"{path}: no usable image pair", [b.reason for b in found])
     raise InputError(
-        f"{path} contains no pairs; expected the TSS layout, image sequences with homographies, PF-WILLOW "
-        "classes with .mat keypoints, or folders with image1, image2 and flow"
+        f"{path} contains no pairs: {found_in(path)}\n"
+        "  expected: SUBSET/PAIR/flow1.flo (TSS), SEQ/H_1_2 (image sequences), CLASS/*.mat (PF-WILLOW), or "
+        "folders with image1, image2 and flow"
     )
 
 

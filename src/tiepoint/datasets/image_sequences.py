@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ..core.formatting import found_in
 from ..core.hashing import hash_file, hash_json
 from ..core.scores import scene_kind
 from ..formats.image.reader import SUFFIXES, read_image, read_size
@@ -182,15 +183,16 @@ def _image_files(folder: Path) -> list[Path]:
 
 def _find_scenes(root: Path) -> dict[str, Path]:
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder; pass a folder of image sequences")
+        raise InputError(f"{root}: {found_in(root)}; pass a folder of image sequences")
     if _image_files(root):
         return {root.resolve().name: root}
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = {p.name: p for p in folders if _image_files(p)}
     if not found:
         raise NoSequencesError(
-            f"{root} contains no image sequence; expected sub-folders with 1.ppm … 6.ppm and H_1_2 … H_1_6, "
-            "or img1.ppm … img6.ppm and H1to2p … H1to6p (also png and jpg)"
+            f"{root} contains no image sequence: {found_in(root)}\n"
+            "  expected: SEQ/1.ppm … 6.ppm with H_1_2 … H_1_6, or SEQ/img1.ppm … img6.ppm with H1to2p … "
+            "H1to6p (also png and jpg)"
         )
     return found
 

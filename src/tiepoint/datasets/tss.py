@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.buffers import Workspace
 from ..core.errors import FormatError, InputError
+from ..core.formatting import found_in
 from ..core.hashing import hash_file, hash_json
 from ..formats.flow.flo import read_flo, read_flo_size
 from ..formats.flow.tss import corr_pixels, read_corr, read_flip, read_pair_names
@@ -124,7 +125,7 @@ class TssDataset:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         if not self.root.is_dir():
-            raise InputError(f"{self.root} is not a folder; pass the dataset folder of the TSS kit")
+            raise InputError(f"{self.root}: {found_in(self.root)}; pass the dataset folder of the TSS kit")
         base = self.root / "Dataset" if (self.root / "Dataset").is_dir() else self.root
         folders = _folders(base)
         pairs = [TssPair(base.resolve().name, p.name, p) for p in folders if _is_pair(p)]
@@ -132,7 +133,8 @@ class TssDataset:
         self.pairs: tuple[TssPair, ...] = tuple(pairs)
         if not self.pairs:
             raise InputError(
-                f"{self.root} contains no pair; expected images and {', '.join(TRUTH_FILES)} in SUBSET/PAIR/"
+                f"{self.root} contains no pair: {found_in(self.root)}\n"
+                f"  expected: images and {', '.join(TRUTH_FILES)} in SUBSET/PAIR/"
             )
 
     @property

@@ -117,7 +117,7 @@ row for every patch
     problems = found.problems(where)
     if problems and on_bad == "error":
         keep = ', or keep zero rows as vectors with `on_bad="keep-zeros"`' if len(found.zero) else ""
-        seen = f"; finite values are {_range(looked_at)}" if len(found.nan) + len(found.infinite) else ""
+        seen = f"; {_range(looked_at)}" if len(found.nan) + len(found.infinite) else ""
         raise InputError(
             f'{"; ".join(problems)}{seen}; correct them, or count them as misses with `on_bad="miss"`'
             + (keep if distance != "cosine" else "")
@@ -191,10 +191,14 @@ def _range(values: Array) -> str:
     """Return the range of the finite values as text.
 
     >>> _range(np.array([0.5, np.inf, 2.0]))
-    'from 0.5 to 2'
+    'finite values are from 0.5 to 2'
     """
     finite = values[np.isfinite(values)]
-    return f"from {finite.min():g} to {finite.max():g}" if finite.size else "without a finite value"
+    return (
+        f"finite values are from {finite.min():g} to {finite.max():g}"
+        if finite.size
+        else "no value is finite"
+    )
 
 
 def _packed(values: Array, where: str) -> Array:

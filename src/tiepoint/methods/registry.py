@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.errors import InputError, UnknownNameError
+from ..core.errors import InputError, UnknownNameError, known_names
 from ..core.plugins import PLUGGED, Registry, RegistryEntry
 
 FAMILIES = ("patches", "keypoints", "dense", "pairs")
@@ -115,7 +115,7 @@ class MethodRegistry(Registry):
         if elsewhere:
             raise InputError(
                 f"{self.what} {name!r} is for {' and '.join(elsewhere)}, but this task is for {family}; "
-                f"methods for {family}: {', '.join(self.names(family)) or 'none'}"
+                f"methods for {family}: {known_names('method', list(self.names(family)))}"
             )
         raise unknown_method(self.what, name, family, self.names(family))
 

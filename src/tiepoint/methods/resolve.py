@@ -145,6 +145,8 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
     """Return an object and its name. A class is instantiated first."""
+    if thing is None or isinstance(thing, bool | int | float | bytes | list | dict | set):
+        raise InputError(f"`method` is {repr(thing)[:60]}; expected a name, a class or an object")
     made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
     return made, display_name(made, type(made).__name__)
 
@@ -157,6 +159,12 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
         made = instantiate(factory, Stage(str(base.argument), base.params), device)
     else:
         base = replace(base, name=METHODS.canonical_case(base.name, family))
+        module, _, attribute = str(parsed.base).partition(":")
+        if attribute.isidentifier() and "." in module and base.name not in METHODS:
+            file = f"{module.replace('.', '/')}.py"
+            raise InputError(
+                f"unknown method '{module}:{attribute}'; pass the file, as in {file}:{attribute}"
+            )
         factory = METHODS.load(base.name, family=family)
         if family == "patches" and "distance" in base.params and _is_plain(factory):
             return _with_distance(factory, base, device)

@@ -214,6 +214,8 @@ def instantiate(factory: Any, stage: Stage, device: str) -> Any:
         if stage.params:
             raise InputError(f"method {stage.name!r} is an object and takes no parameters; remove them")
         return factory
+    if inspect.isfunction(factory) and factory.__name__ == "<lambda>":
+        raise InputError("a method is a class or an object with describe(patches), …; found a function")
     positional, keywords = arguments(factory, stage, extra={"device": device})
     return factory(*positional, **keywords)
 
@@ -266,6 +268,11 @@ def arguments(
     known = parameters_of(factory)
     named = [k for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     positional = [] if stage.argument is None else [stage.argument]
+    places = [
+        p for p in known.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
+    ]
+    if positional and len(places) <= given:
+        raise InputError(f"method {stage.name!r} takes nothing after a colon; remove ':{stage.argument}'")
     named = named[given + len(positional) :]
     if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
         for key in stage.params:

@@ -41,6 +41,7 @@ DEFAULT = "tiepoint-store"
 
 Mode = Literal["read", "write"]
 
+NO_STORE = "pass another folder or URL as `store`, or create one with `tiepoint run`"
 _CREATING = threading.RLock()
 REMADE = "it was rebuilt from the run files"
 _BUSY = "the database is locked: another process has been writing for longer than the timeout; try again"
@@ -127,7 +128,7 @@ class Store:
             return store._open_for_reading(database)
         empty = database is not None and not database.exists() and not (root / "runs").is_dir()
         if not create and (empty or not root.is_dir()):
-            raise StoreError(f"there is no store at {shown}")
+            raise StoreError(f"there is no store at {shown}; {NO_STORE}")
         if later and empty:
             _check_writable(next(p for p in (root, *root.absolute().parents) if p.exists()), root)
             store = replace(store, _later=database)
@@ -180,7 +181,11 @@ class Store:
         if database is not None:
             if not database.is_file():
                 lost = (self.root / "runs").is_dir()
-                why = f" but its run files; `store check` rebuilds {database} from them" if lost else ""
+                why = (
+                    f" but its run files; `store check` rebuilds {database} from them"
+                    if lost
+                    else f"; {NO_STORE}"
+                )
                 raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
         if store._check_version() == 0:

@@ -155,4 +155,8 @@ def load_keypoint_set(root: Path, name: str) -> KeypointSet:
     known = sets_below(root)
     if name in known or "/" in name:
         return read_keypoint_set(known.get(name, name))
+    if not known:
+        raise InputError(
+            f"unknown keypoint set {name!r}: the store has none; create one with `keypoints make`"
+        )
     raise UnknownNameError("keypoint set", name, known)

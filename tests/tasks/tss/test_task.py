@@ -306,14 +306,14 @@ def test_wrong_options_and_folders(results: Path, data: Path, tmp_path: Path) ->
         scored(results, data, autoflip=True)
     with pytest.raises(UnknownNameError, match="missing"):
         scored(results, data, missing="ignore")
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match="it does not exist"):
         scored(tmp_path / "nowhere", data)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no folder for any of 4 pairs"):
+    with pytest.raises(InputError, match="no results for any of 4 pairs: the folder is empty"):
         scored(tmp_path / "empty", data)
     with pytest.raises(InputError, match="contains no pair"):
         scored(results, tmp_path / "empty")
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match="it does not exist"):
         scored(results, tmp_path / "nowhere")
     with pytest.raises(UnknownNameError, match="protocol"):
         TASK.comparison("tss")

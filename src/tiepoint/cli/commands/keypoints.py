@@ -192,7 +192,10 @@ def list_(store: str = STORE) -> None:
     from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
     from ...store.store import store_root
 
-    for name, folder in sets_below(store_root(store)).items():
+    root = store_root(store)
+    if not root.is_dir():
+        raise InputError(f"there is no store at {root}; create a keypoint set with `keypoints make`")
+    for name, folder in sets_below(root).items():
         keypoints = read_keypoint_set(folder)
         r = keypoints.recipe
         count = count_text(keypoints.total, "keypoint")

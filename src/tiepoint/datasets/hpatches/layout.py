@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ...core.errors import FormatError
 from ...core.file_stamps import FileStamp, settled_stamp
+from ...core.formatting import found_in
 from ...core.scores import scene_kind
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
 
@@ -56,7 +57,11 @@ def scan_folder(root: Path) -> StripLayout:
     """
     layout = StripLayout()
     if not root.is_dir():
-        layout.problems.append("the folder does not exist")
+        layout.problems.append(
+            f"{found_in(root)}; pass a folder of patch strips"
+            if root.exists()
+            else "the folder does not exist"
+        )
         return layout
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = {
@@ -107,8 +112,8 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     if sequences:
         if not any(f.stem == "ref" for files in sequences.values() for f in files):
             images = any((root / name / "H_1_2").exists() for name in sequences)
-            hint = "; these are full images: cut patches from them first" if images else ""
-            return f"no sequence has a ref.png{hint}"
+            hint = "; these are full images: cut patches from them with `data cut`" if images else ""
+            return f"no sequence has a ref.png{hint or f'; {found_in(root)}'}"
         return None
     deeper = [p for p in folders if any(p.glob("*/ref.png"))]
     if deeper:
@@ -117,8 +122,8 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     if deeper:
         return f"the sequences are two levels deeper; use {deeper[0]}"
     return (
-        "has no sequence: expected folders SEQ with strips ref.png, e1.png, …, or a lengths.json with the "
-        "number of patches of every sequence (enough for descriptors and results)"
+        f"has no sequence: {found_in(root)}; expected strips SEQ/ref.png, SEQ/e1.png, …, or a lengths.json "
+        "with the number of patches of every sequence (enough for descriptors and results)"
     )
 
 

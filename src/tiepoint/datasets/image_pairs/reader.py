@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.formatting import count_text
+from ...core.formatting import found_in
 from ...core.regular_files import regular_file_size
 from ...formats.file_io import read_lines
 from ...formats.json_yaml import read_json
@@ -18,7 +18,7 @@ from .colmap import model_drafts, view_drafts
 from .ground_truth import PairSet
 from .loftr import megadepth_drafts, scannet_drafts
 from .native_json import is_own, own_drafts
-from .problems import PairProblems, first_names
+from .problems import PairProblems
 from .semantic import is_listed, list_drafts, listed_drafts, spair_drafts, willow_drafts
 from .text_lists import one_line_drafts, plain_drafts, turned_drafts
 from .wide_baseline import clicked_drafts, plane_drafts
@@ -50,7 +50,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     findings = PairProblems(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
     layout, drafts = detect_layout(root, findings)
     if layout is None:
-        raise InputError(unknown(root))
+        raise InputError(unknown(root, needs))
     return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
 
 
@@ -64,11 +64,12 @@ def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None
 
 
 class PairLayout(NamedTuple):
-    """Supported layout: its name, a description for messages, and its reader."""
+    """Supported layout: its name, a description for messages, its reader, and its kinds of ground truth."""
 
     name: str
     shown: str
     read: Reader
+    truths: tuple[str, ...] = ("pose",)
 
 
 def _file(root: Path, suffix: str, *names: str) -> Path | None:
@@ -115,41 +116,46 @@ def _of_folder(reader: Reader) -> Reader:
     return lambda root, findings: reader(root, findings) if root.is_dir() else None
 
 
+POINTS = ("keypoints",)
+
 LAYOUTS = (
-    PairLayout("pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json),
+    PairLayout(
+        "pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json, tuple(NEEDS)
+    ),
     PairLayout("pairs as text", "text with 38 fields a line (pairs_with_gt.txt)", _text),
     PairLayout(
-        "pairs as text without turns", "text with 32, 36 or 11 fields a line (K, R, t or T; H)", _plain
+        "pairs as text without turns",
+        "text with 32, 36 or 11 fields a line (K, R, t or T; H)",
+        _plain,
+        ("pose", "homography"),
     ),
     PairLayout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
     PairLayout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
     PairLayout("images with poses", "views.txt with pairs.txt", view_drafts),
     PairLayout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
-    PairLayout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts)),
-    PairLayout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed),
+    PairLayout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts), POINTS),
+    PairLayout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed, POINTS),
     PairLayout(
         "clicked correspondences",
         "WxBS (CATEGORY/PAIR/corrs.txt with 01.*, 02.*)",
         _of_folder(clicked_drafts),
+        ("corrs",),
     ),
-    PairLayout("planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts)),
+    PairLayout(
+        "planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts), ("homography",)
+    ),
     PairLayout("zero-shot pairs", "files of one line with 38 fields each (ZEB)", _of_folder(one_line_drafts)),
-    PairLayout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv),
-    PairLayout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts)),
+    PairLayout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv, POINTS),
+    PairLayout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts), POINTS),
 )
 
 
-def known_layouts() -> tuple[str, ...]:
-    """Return the descriptions of all supported layouts."""
-    return tuple(layout.shown for layout in LAYOUTS)
+def known_layouts(needs: str = "any") -> tuple[str, ...]:
+    """Return the descriptions of the supported layouts with this kind of ground truth."""
+    return tuple(layout.shown for layout in LAYOUTS if needs == "any" or needs in layout.truths)
 
 
-def unknown(path: Path) -> str:
-    """Return an error message for an unknown layout: the content of the path, and the known layouts."""
-    if path.is_dir():
-        names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
-        found = f"the folder has {first_names(names, 8)}" if names else "the folder is empty"
-    else:
-        found = f"a file of {count_text(path.stat().st_size, 'byte')}"
-    known = "; ".join(known_layouts())
-    return f"{path} is not a known dataset of pairs: {found}; supported layouts: {known}"
+def unknown(path: Path, needs: str = "any") -> str:
+    """Return an error message for an unknown layout: the content of the path, and the possible layouts."""
+    known = "; ".join(known_layouts(needs))
+    return f"{path} is not a known dataset of pairs: {found_in(path)}\n  expected one of: {known}"

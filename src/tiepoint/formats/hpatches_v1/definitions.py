@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import FormatError, InputError, UnknownNameError
+from ...core.formatting import found_in
 from ..file_io import lines_of, read_bytes, write_lines
 from ..text.identifiers import scan_fields, split_first_line
 from .patch_ids import PatchList, check_images, check_patch_ids, recode, split_image
@@ -245,5 +246,8 @@ def result_folders(folder: str | Path, task: str) -> dict[str, Path]:
         if not found and path.is_dir() and any(path.glob("*.results")):
             found[root.resolve().name] = path
     if not found:
-        raise InputError(f"{root}: no .results file in DESC/{task}, {task}/DESC, {task} or the folder itself")
+        raise InputError(
+            f"{root} has no .results file: {found_in(root)}\n"
+            f"  expected: *.results in DESC/{task}, {task}/DESC, {task} or the folder itself"
+        )
     return found

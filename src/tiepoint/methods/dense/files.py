@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError
-from ...core.formatting import first_few
+from ...core.formatting import count_text, first_few, found_in
 from ...core.hashing import hash_file, hash_json
 from ...core.records import Arrays, Item
 from ...core.regular_files import is_folder
@@ -69,11 +69,14 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
     """
     base = Path(root)
     if not is_folder(base):
-        raise InputError(f"{base} is not a folder; expected results as SUBSET/PAIR/flow1.flo, flow2.flo, …")
+        raise InputError(f"{base}: {found_in(base)}; expected results as SUBSET/PAIR/flow1.flo, flow2.flo, …")
     check_layout(base, keys, subsets)
     there = [key for key in keys if pair_folder(base, key).is_dir()]
     if not there:
-        raise InputError(f"{base} has no folder for any of {len(keys)} pairs, such as {sorted(keys)[0]}")
+        raise InputError(
+            f"{base} has no results for any of {count_text(len(keys), 'pair')}: {found_in(base)}\n"
+            f"  expected: {sorted(keys)[0]}/flow1.flo, flow2.flo, … below it"
+        )
     return there
 
 

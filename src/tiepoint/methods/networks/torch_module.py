@@ -56,7 +56,7 @@ class TorchScript:
         try:
             self.network = torch.jit.load(str(file), map_location=self.device).eval()
         except (RuntimeError, ValueError) as e:
-            reason = str(e).strip().splitlines()[0]
+            reason = str(e).strip().splitlines()[0].partition(". ")[0]
             raise InputError(f"{path} is not a TorchScript file that torch can load: {reason}") from e
         self.name = f"torchscript:{file.name}"
         self.runner = NetworkRunner(
