@@ -23,7 +23,7 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	touch $(VENV)/.demo $@
 
 demo: $(VENV)/.demo
-	$(BIN)/tiepoint demo
+	@$(BIN)/tiepoint demo
 
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench docs/*.py

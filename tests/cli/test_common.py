@@ -75,5 +75,5 @@ def test_ids_of_runs_are_in_the_table_and_in_json(
     (run,) = {row["run"] for row in json.loads(capsys.readouterr().out)["scores"]}
     assert command(asked) == 0
     line = next(x for x in capsys.readouterr().out.splitlines() if "resize" in x)
-    assert run in line
+    assert line.split()[1] == run[:8]
     assert len(run) == 12

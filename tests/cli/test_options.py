@@ -53,7 +53,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
         "omit --results-form document",
     ),
     (("score", "dense/flow", "--results", "r", "--data", "d", "--pairs"), "--pairs has no effect on"),
-    (("score", "tss", "--results", "r", "--data", "d", "--no-pairs", "--json"), "--pairs has no effect with"),
+    (("score", "tss", "--results", "r", "--data", "d", "--pairs", "--json"), "--pairs has no effect with"),
     (
         ("score", "tss", "--results", "r", "--results", "s", "--data", "d", "--name", "n"),
         "--name has no effect with several folders of results",

@@ -76,22 +76,21 @@ SCORE = ("score", "tss", "--results", "results", "--data", "data")
 
 def test_tables_of_tss(world: Path, call: Says) -> None:
     words = call(*SCORE, "--protocol", "tss-cpp")
-    assert "flow_accuracy is T5" in words
+    assert words.startswith("tss, protocol tss-cpp, files:results, run ")
+    assert "T5, T10: flow within 5, 10 %" in words
     flat = " ".join(words.split())
-    for row in ("A │ 2 │", "B │ 1 │", "all: mean of the subsets │ 3 │", "all: mean over the pairs │ 3 │"):
+    for row in ("A 2 ", "B 1 ", "all: mean of the subsets 3 ", "all: mean over the pairs 3 "):
         assert row in flat
-    assert words.count("Average") > 2
-    assert words.count("w/o flip") > 2
+    assert words.count("Average") == 4
+    assert words.count("w/o flip") == 3
+    assert "A/p1" not in words
+
+
+def test_pairs_of_tss_are_printed_on_request(world: Path, call: Says) -> None:
+    flat = " ".join(call(*SCORE, "--pairs").split())
     for pair in ("A/p1", "A/p2", "B/p1"):
         for direction in ("1to2", "2to1"):
             assert f"{pair} │ {direction} │ {int(pair == 'A/p2')} │" in flat
-    assert "A/p1" not in call(*SCORE, "--no-pairs")
-
-
-def test_pairs_of_many_only_when_asked(world: Path, call: Says, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiepoint.cli.commands.score.FEW_PAIRS", 2)
-    assert "A/p1" not in call(*SCORE)
-    assert "A/p1" in call(*SCORE, "--pairs")
 
 
 def test_scores_csv_beside_a_subset_alone(world: Path, call: Says) -> None:
@@ -120,7 +119,7 @@ def test_what_is_refused(world: Path, refused: Says) -> None:
     assert "applies to descriptors" in refused(*SCORE, "--on-bad", "miss")
     assert "auto_flip must be a Boolean" in refused(*SCORE, "-o", "auto_flip=maybe")
     none = ("--results", "empty", "--data", "data", "--missing", "skip")
-    assert "no folder for any of 3 pairs" in refused("score", "dense/flow", *none)
+    assert "no results for any of 3 pairs: the folder is empty" in refused("score", "dense/flow", *none)
     Path("results/A/scores.csv").mkdir()
     assert "cannot write results/A/scores.csv" in refused(*SCORE, "--scores-csv", "--protocol", "tss-cpp")
 

@@ -15,17 +15,17 @@ MISSING = "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'"
 
 
 def pose_requests() -> list[demo.RunRequest]:
-    return [r for r in demo.demo_requests(Path("x"), "others") if r.task == "pose/relative"]
+    return demo.demo_requests(Path("x"), "pairs")
 
 
 def without_poselib(name: str) -> None:
     raise InputError(MISSING)
 
 
-def test_two_keypoint_methods_and_a_matcher_of_pairs_run_on_the_stereo_pair() -> None:
+def test_a_keypoint_method_and_a_matcher_of_pairs_run_on_the_stereo_pair() -> None:
     pytest.importorskip("poselib", reason="poses are estimated by PoseLib")
     asked = pose_requests()
-    assert [str(r.method).partition("?")[0] for r in asked] == ["sift", "orb", "klt"]
+    assert [str(r.method).partition("?")[0] for r in asked] == ["sift", "klt"]
     assert all(r.protocols[0] == "exact" and not r.options for r in asked)
     assert demo.lacking() is None
 
@@ -34,7 +34,7 @@ def test_without_poselib_the_extra_is_named_and_the_demo_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(demo, "import_library", without_poselib)
-    assert [r.options for r in pose_requests()] == [{"estimator": "opencv"}] * 3
+    assert [r.options for r in pose_requests()] == [{"estimator": "opencv"}] * 2
     gone_on = []
 
     def stand_in(out: Path, **_more: object) -> tuple[list[object], Path]:

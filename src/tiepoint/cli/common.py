@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..core.errors import InputError, TiepointError
+from ..core.errors import InputError, TiepointError, kind_of
 from ..core.formatting import count_text, printable
 from .shell import common_options
-from .shell.console import PIPED, console, progress_bars, width_of
+from .shell.console import PIPED, TABLE, console, progress_bars, width_of
 from .shell.flag_names import as_flags
 from .shell.streams import can_ask, result_stream
 
@@ -205,20 +205,28 @@ def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
     return found
 
 
-def merge_warnings(runs: Sequence[Any]) -> list[str]:
-    """Collect the distinct warnings of runs. Add methods and tasks to warnings that not all runs share."""
+def merge_warnings(runs: Sequence[Any], *, by_kind: bool = False) -> list[str]:
+    """Collect the distinct warnings of runs. Add methods and tasks to warnings that not all runs share.
+
+    With `by_kind`, warnings that differ only in numbers and paths are one line with a count.
+    """
     methods, tasks = (list(dict.fromkeys(getattr(r, k) for r in runs)) for k in ("method", "task"))
     where: dict[str, list[Any]] = {}
     for run in runs:
         for warning in run.warnings:
             where.setdefault(warning, []).append(run)
+    kinds: dict[str, list[str]] = {}
+    for warning in where:
+        kinds.setdefault(kind_of(warning) if by_kind else warning, []).append(warning)
     lines = []
-    for warning, concerned in where.items():
+    for warning, *others in kinds.values():
+        concerned = where[warning]
         own = [m for m in methods if any(r.method == m for r in concerned)]
         of = [t for t in tasks if any(r.task == t for r in concerned)]
         about = [", ".join(own)] if len(own) < len(methods) else []
         about += [", ".join(of)] if len(of) < len(tasks) else []
-        lines.append(": ".join([" on ".join(about), warning]) if about else warning)
+        more = f" (and {len(others)} more of this kind; `verbose` prints all)" if others else ""
+        lines.append(": ".join([" on ".join(about), warning] if about else [warning]) + more)
     return lines
 
 
@@ -284,16 +292,22 @@ def print_columns(
     (out or console()).print(table)
 
 
-def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
-    """Print warnings, then one table per task and protocol, with run ids."""
+def print_tables(runs: Sequence[Any], warnings: Sequence[str] = (), *, by_document: bool = False) -> None:
+    """Print warnings of the runs, then one table per task; `by_document` prints the tables of documents.
+
+    Without a terminal, tables are 100 columns wide. With ``-v``, all warnings and notes are printed.
+    """
     from ..report.terminal.scores import score_tables
 
-    for warning in warnings:
+    verbose = common_options.verbose()
+    for warning in dict.fromkeys([*warnings, *merge_warnings(runs, by_kind=not verbose)]):
         notice(warning)
     for run in runs:
         print_verbose(f"run {run.id}: {run.method} on {run.task}, created {run.created_at}")
-    out = console()
-    for table in score_tables(runs):
+    out = console(piped=TABLE)
+    for k, table in enumerate(score_tables(runs, by_document=by_document, more=verbose)):
+        if k:
+            print()
         out.print(table)
 
 

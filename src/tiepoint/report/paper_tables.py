@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,7 +156,7 @@ def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: boo
     if not found:
         return None
     heads = [_head(s)[0] for s in found]
-    columns = [_column(s, head) for s, head in zip(found, heads, strict=True)]
+    columns = [column_cells(s, head) for s, head in zip(found, heads, strict=True)]
     cautions = cautions_of(s.score(r, *head) for s, head in zip(found, heads, strict=True) for r in s.methods)
     names = _names(found)
     order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
@@ -260,7 +260,7 @@ def _score(section: TaskSection, column: Column, display: DisplayNames) -> str:
 def task_table(section: TaskSection, display: DisplayNames) -> PaperTable:
     """Return the table of a section: the headline score by group, or the columns of its task."""
     columns = task_columns(section)
-    made = [_column(section, c) for c in columns]
+    made = [column_cells(section, c) for c in columns]
     names = {
         r.id: display.method(n, r.method)
         for r, n in zip(section.runs, distinct_names(section.runs), strict=True)
@@ -316,21 +316,28 @@ def task_columns(section: TaskSection) -> list[Column]:
     return with_better(task, expand_columns(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
 
 
-def _column(section: TaskSection, column: Column) -> tuple[dict[str, ScoreCell], list[str]]:
+def column_cells(
+    section: TaskSection,
+    column: Column,
+    cell_of: Callable[[MetricInfo, ScoreRow | None], ScoreCell] | None = None,
+    mark: str = TIED,
+) -> tuple[dict[str, ScoreCell], list[str]]:
     """Return the cells of a column by run id, and the reason if no differences were tested.
 
-    Values that are printed identically share their rank.
+    Values that are printed identically share their rank. `cell_of` formats a score, and `mark` stands for
+    ties in the reason.
     """
     info = metric_info(section.definition.info, column[0])
+    form = cell_of or _cell
     scores = {r.id: section.score(r, *column) for r in section.methods}
     values = {i: s.value for i, s in scores.items() if s is not None and s.value is not None}
-    cells = {i: _cell(info, s) for i, s in scores.items()}
+    cells = {i: form(info, s) for i, s in scores.items()}
     texts = {i: cells[i].text for i in values}
     notes: list[str] = []
     if info.better is not None and info.scale[1] and len(values) > 1:
         order = sorted(values, key=lambda i: values[i] if info.lower else -values[i])
         places = list(dict.fromkeys(texts[i] for i in order))
-        tied, notes = _not_separated(section, column, order[0])
+        tied, notes = _not_separated(section, column, order[0], mark)
         for i in order:
             best, second = texts[i] == places[0], texts[i] in places[1:2]
             cells[i] = replace(cells[i], best=best, second=second, tied=i in tied and not best)
@@ -343,7 +350,7 @@ def _cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
     return replace(score_cell(info, score), caution=bool(caution_notes(score.note)))
 
 
-def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set[str], list[str]]:
+def _not_separated(section: TaskSection, column: Column, best: str, mark: str) -> tuple[set[str], list[str]]:
     """Return the ids of the runs that are not separated from the best by this score."""
     metric, group = column
     runs = [
@@ -367,7 +374,7 @@ def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set
         return set(), []
     if found.smallest_p > 1 - found.level:
         scenes = count_text(found.n_scenes, "scene")
-        return set(), [f"Columns of {scenes} have no {TIED}: so few cannot separate any two methods."]
+        return set(), [f"Columns of {scenes} have no {mark}: so few cannot separate any two methods."]
     if not found.wide:
         letters = set(rows[best].letters)
         return {i for i, r in rows.items() if i is not None and letters & set(r.letters)} - {best}, []

@@ -111,5 +111,5 @@ def test_progress_is_a_line_now_and_then(capsys):
         now[0] += EVERY_S / 20
     err = capsys.readouterr().err.splitlines()
     assert len(err) == 5
-    assert err[0] == "tiepoint: fetch: 20 MB of 100 MB, 2 MB/s, 40 s left"
-    assert err[-1] == "tiepoint: fetch: 100 MB of 100 MB, 2 MB/s"
+    assert err[0] == "tiepoint: fetch: 20 MB of 100 MB, 667 kB/s, 2 min 00 s left"
+    assert err[-1] == "tiepoint: fetch: 100 MB of 100 MB, 667 kB/s"

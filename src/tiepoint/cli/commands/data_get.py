@@ -124,12 +124,12 @@ def _print_list(known: dict[str, DatasetSource]) -> None:
 
 
 Update = Callable[[str, int, int | None], None]
-EVERY_S = 10.0
+EVERY_S = 30.0
 """Seconds between two progress lines if standard error is not a terminal."""
 
 
 class TransferLines:
-    """Progress callback that prints at most one line every ten seconds, and one line at the end."""
+    """Progress callback that prints at most one line every 30 s, and one line at the end."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock

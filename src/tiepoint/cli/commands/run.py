@@ -174,11 +174,10 @@ def _run_requests(
         with RunSession(opened.root, cluster, print_status) as session:
             session.submit(prepared, opened, work)
             runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)
-    warnings = merge_warnings(runs)
     if as_json:
-        print_runs_json(runs, warnings)
+        print_runs_json(runs, merge_warnings(runs))
     else:
-        print_tables(runs, warnings)
+        print_tables(runs)
     return code
 
 
@@ -212,6 +211,10 @@ def _suggest_spec(store: Store) -> Iterator[None]:
     try:
         yield
     except UnknownNameError as e:
+        if e.what == "method" and "," in e.name and "?" not in e.name:
+            raise InputError(
+                f"unknown method {e.name!r}; separate methods by spaces: {' '.join(e.name.split(','))}"
+            ) from e
         heads = load_heads(store) if store.exists and e.what == "method" else []
         own = [h for h in heads if h.method == e.name]
         spec = own[-1].manifest.method.spec if own else None

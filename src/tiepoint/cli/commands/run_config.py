@@ -13,11 +13,11 @@ from ..common import (
     console,
     error,
     merge_warnings,
-    notice,
     open_store_for_writing,
     print_plan,
     print_runs_json,
     print_status,
+    print_tables,
     progress_bars,
     resumable,
 )
@@ -68,24 +68,20 @@ def run_config(
     for outcome in failed:
         error(outcome.error)
     runs = [o.run for o in outcomes if o.run is not None]
-    warnings = merge_warnings(runs)
     if as_json:
-        print_runs_json(runs, warnings)
-        return 1 if failed else 0
-    for warning in warnings:
-        notice(warning)
-    if not live:
-        console().print(table(outcomes))
+        print_runs_json(runs, merge_warnings(runs))
+    else:
+        print_tables(runs)
     return 1 if failed else 0
 
 
 def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, cluster: str | None) -> None:
-    """Run the experiment and redraw the table at every step."""
+    """Run the experiment and redraw a table at every step. The table disappears at the end."""
     from rich.live import Live
 
     from ...run.experiment.runner import run_experiment
 
-    with Live(table(outcomes), console=console(), refresh_per_second=4) as screen:
+    with Live(table(outcomes), console=console(), refresh_per_second=4, transient=True) as screen:
 
         def step(stage: str, done: int, total: int) -> None:
             progress(stage, done, total)

@@ -24,9 +24,6 @@ from ..common import (
     without_effect,
 )
 
-FEW_PAIRS = 20
-"""Maximum number of pairs whose rows are printed by default."""
-
 
 def score_command(
     context: typer.Context,
@@ -51,9 +48,7 @@ def score_command(
         None, "--missing", help="tss and dense tasks: zero (default), skip or error for missing files."
     ),
     scores_csv: bool = typer.Option(False, "--scores-csv", help="tss: write RESULTS/SUBSET/scores.csv."),
-    pairs: bool = typer.Option(
-        None, "--pairs/--no-pairs", help="tss: print both rows of every pair; default with 20 pairs or fewer."
-    ),
+    pairs: bool = typer.Option(False, "--pairs", help="tss: print both rows of every pair as well."),
     jobs: int = typer.Option(0, "--jobs", min=0, help="Maximum number of workers; 0 means one per core."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -100,13 +95,12 @@ def score_command(
         for folder, own in found.items():
             _write_scores_csv(own, folder, split_values(protocol))
     runs = [run for own in found.values() for run in own]
-    warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
     if json_:
-        print_runs_json(runs, warnings)
+        print_runs_json(runs, list(dict.fromkeys(w for r in runs for w in r.warnings)))
         return
-    print_tables(runs, warnings)
-    if task == "tss":
-        _print_pairs(runs, pairs)
+    print_tables(runs, by_document=True)
+    if pairs:
+        _print_pairs(runs)
 
 
 def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[str]) -> None:
@@ -119,13 +113,11 @@ def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[st
             notice(f"{results}: no results of the subset {subset}; its scores.csv was not written")
 
 
-def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:
+def _print_pairs(runs: Sequence[Any]) -> None:
     from ...report.terminal.scores import pair_tables
 
-    few = max((len(r.unit_records) for r in runs), default=0) <= FEW_PAIRS
-    if wanted if wanted is not None else few:
-        for table in pair_tables(runs):
-            console().print(table)
+    for table in pair_tables(runs):
+        console().print(table)
 
 
 def import_results(

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from ...core.formatting import format_seconds
 from . import common_options
 from .streams import clean, escaping
 
 PIPED = 2000
 """Output width without a terminal and without ``COLUMNS``, wide enough to avoid wrapping."""
+TABLE = 100
+"""Width of score tables without a terminal and without ``COLUMNS``."""
 
 
 def colourless() -> bool:
@@ -28,22 +31,25 @@ def redraws(stream: Any) -> bool:
     return bool(stream.isatty()) and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
-def width_of(stream: Any) -> int | None:
-    """Return the width of a stream in columns. None if unknown; rich then uses its default."""
+def width_of(stream: Any, piped: int = PIPED) -> int | None:
+    """Return the width of a stream in columns. None if unknown; rich then uses its default.
+
+    Without a terminal, the width is `piped`.
+    """
     if (os.environ.get("COLUMNS") or "").isdigit():
         return max(20, int(os.environ["COLUMNS"]))
     if not stream.isatty():
-        return PIPED
+        return piped
     with contextlib.suppress(OSError, ValueError, AttributeError):  # rich takes 80 for a dumb terminal
         return max(20, os.get_terminal_size(stream.fileno()).columns)
     return None
 
 
-def console(*, stderr: bool = False) -> Any:
-    """Return a console on standard output or standard error."""
+def console(*, stderr: bool = False, piped: int = PIPED) -> Any:
+    """Return a console on standard output or standard error. Without a terminal, its width is `piped`."""
     stream = sys.stderr if stderr else sys.stdout
     colours = {"color_system": None} if colourless() else {}
-    return _escaping_console()(file=escaping(stream), width=width_of(stream), **colours)
+    return _escaping_console()(file=escaping(stream), width=width_of(stream, piped), **colours)
 
 
 @cache
@@ -63,39 +69,54 @@ def _escaping_console() -> Any:
     return EscapingConsole
 
 
-FIRST_S = 2.0
-"""Seconds before the first progress line."""
-EVERY_S = 5.0
-"""Seconds between two progress lines."""
+EVERY_S = 30.0
+"""Seconds before the first progress line and between two lines."""
 
 Progress = Callable[[str, int, int], None]
 
 
 class ProgressLines:
-    """Progress callback that prints a line after 2 s, then every 5 s. With `more`, also after each stage.
+    """Progress callback that prints a line every 30 s. With `more`, also a line after each stage.
+
+    A line has the rate and the time left of its stage.
 
     >>> lines_printed = []
-    >>> times = iter([0.0, 1.0, 2.0, 3.0, 7.0])
+    >>> times = iter([0.0, 0.0, 20.0, 40.0, 100.0])
     >>> lines = ProgressLines(lines_printed.append, now=lambda: next(times))
-    >>> for done in (1, 2, 3, 10): lines("sift: descriptors", done, 10)
+    >>> for done in (0, 2, 4, 10): lines("sift: features", done, 10)
     >>> lines_printed
-    ['sift: descriptors: 2 of 10 (20 %)', 'sift: descriptors: 10 of 10 (100 %)']
+    ['sift: features: 4 of 10 (40 %), 0.1/s, 1.0 min left', 'sift: features: 10 of 10 (100 %)']
     """
 
     def __init__(
         self, report: Callable[[str], None], *, more: bool = False, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._report, self._more, self._now = report, more, now
-        self._next = now() + FIRST_S
+        self._next = now() + EVERY_S
+        self._began: dict[str, tuple[float, int]] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report the progress of a stage."""
         at = self._now()
+        since, first = self._began.setdefault(stage, (at, done))
+        if done >= total:
+            del self._began[stage]
         if at < self._next and not (self._more and done >= total):
             return
         self._next = at + EVERY_S
         share = f" ({100 * done // total} %)" if total > 0 else ""
-        self._report(f"{stage}: {done} of {total}{share}")
+        self._report(f"{stage}: {done} of {total}{share}{_speed(done - first, total - done, at - since)}")
+
+
+def _speed(done: int, left: int, seconds: float) -> str:
+    """Return rate and time left as text. Empty for a finished stage and at the start of a stage.
+
+    >>> _speed(5, 10, 20.0), _speed(0, 10, 20.0)
+    (', 0.25/s, 40.0 s left', '')
+    """
+    if done <= 0 or seconds <= 0 or left <= 0:
+        return ""
+    return f", {done / seconds:.2g}/s, {format_seconds(left * seconds / done)} left"
 
 
 @contextlib.contextmanager
@@ -125,11 +146,23 @@ def bars_on_a_terminal(
 
 @contextlib.contextmanager
 def _bars() -> Iterator[Progress]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text(f"{task.speed:.2g}/s" if task.speed else "", style="progress.data.speed")
 
     # Descriptions contain method names, which may look like markup.
     named = TextColumn("{task.description}", markup=False)
-    columns = (named, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (named, BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bars:
         known: dict[str, Any] = {}
 

@@ -1,121 +1,237 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Create score tables of several runs for the terminal: a row per method, a column per score."""
+"""Select rows, columns and notes of the score tables for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...core.scores import ScoreRow, caution_notes
 from ...run.result import Run
 from ...tasks import stored_task
-from ...tasks.base import MetricInfo, Task
+from ...tasks.base import Column, MetricInfo, Task
 from ...tasks.info import metric_info, summary_metrics, table_columns
-from ..cells import NO_VALUE, terminal_cell
-from ..leaderboard import cautions_of, expand_columns, heading, with_better
+from ..cells import NO_VALUE, ScoreCell, terminal_cell
+from ..leaderboard import cautions_of, chance_of, expand_columns, heading, with_better
+from ..paper_tables import column_cells
 from ..runs.names import distinct_names
-from ..runs.sections import is_single
+from ..runs.sections import TaskSection, is_canary, is_single, sections
+from .score_table import CAUTION, TIE, ScoreColumn, ScoreTable
 
 FLOW_MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"))
 """Column name, metric, and the group that is appended to the subset's group."""
 
-MAX_BENCHMARK_ROWS = 20
-"""Maximum number of rows of a table by benchmark; `tiepoint show` has the scores of larger sets."""
+MAX_DOCUMENT_ROWS = 60
+"""Maximum number of rows of a document's table; `tiepoint show` has the scores of larger sets."""
+
+ID_CHARS = 8
+"""Number of characters of a run id in a table. Commands accept the start of an id."""
 
 ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting=pairs"))
+
+TSS_LEGEND = "percent; T5, T10: flow within 5, 10 % of the target's larger side; Average: with mirrored pairs"
 
 Scores = Mapping[tuple[str, str], ScoreRow]
 
 
-def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -> Any:
-    """Return the table of the task `tss`, with one row per method and subset, then the means over subsets.
+def score_tables(runs: Sequence[Run], *, by_document: bool = False, more: bool = False) -> list[ScoreTable]:
+    """Return one table per task and dataset: a row per method, headline scores as columns, headline first.
 
-    Columns `Average` use all pairs, columns `w/o flip` only the pairs that are not mirrored.
-
-    `names` has the name of each run by id.
+    With several protocols, the headline score of each protocol comes first. With `by_document`, a task of a
+    published document has its table: a row per benchmark or subset. `more` prints all notes.
     """
-    from rich.text import Text
+    tables: list[ScoreTable] = []
+    for task in dict.fromkeys(r.task for r in runs):
+        own = [r for r in runs if r.task == task]
+        protocols = list(dict.fromkeys(s.protocol for r in own for s in r.score_rows))
+        by_data: dict[str, list[TaskSection]] = {}
+        for protocol in protocols:
+            for section in sections(own, protocol):
+                if section.protocol == protocol:
+                    by_data.setdefault(section.dataset, []).append(section)
+        for found in by_data.values():
+            table = _document_table(found, more) if by_document else None
+            tables.append(_task_table(found, more) if table is None else table)
+    return tables
 
-    from .rich_table import FittingTable
 
-    title = (
-        f"tss, protocol {protocol}, percent: T5 and T10 are flow accuracy within 5 and 10 % of the target's "
-        "larger side; Average takes all pairs, w/o flip those that are not mirrored"
+def _task_table(found: Sequence[TaskSection], more: bool) -> ScoreTable:
+    """Return the table of a task: one section per protocol."""
+    first, several = found[0], len(found) > 1
+    runs = list({r.id: r for s in found for r in s.runs}.values())
+    names = dict(zip((r.id for r in runs), distinct_names(runs), strict=True))
+    listed = [(s, column) for s in found for column in shown_columns(s)]
+    heads = [next(((s, c) for t, c in listed if t is s), None) for s in found]
+    ordered = [*(h for h in heads if h is not None), *(x for x in listed if x not in heads)]
+    columns = [
+        score_column(
+            s, c, runs, heading(s.definition, *c, between="\n") + (f"\n{s.protocol}" if several else "")
+        )
+        for s, c in ordered
+    ]
+    shown = [s.score(r, *c) for s, c in ordered for r in s.runs]
+    title = first.title + ("" if several else f", protocol {first.protocol}")
+    return ScoreTable(
+        title,
+        [("method", [names[r.id] for r in runs]), ("run", [r.id[:ID_CHARS] for r in runs])],
+        columns,
+        legend=_legend([c for _, c in ordered], first.definition, shown),
+        notes=[*_remarks(shown), *_leads(runs), first.definition.info.table_note],
+        dim=frozenset(i for i, r in enumerate(runs) if is_canary(r)),
+        more=more,
     )
-    measures = (*FLOW_MEASURES, (*_mask_measure([_scores(run, protocol) for run in runs]), ""))
-    table = FittingTable(title=title, keys=2 if len(runs) > 1 else 1)
-    if len(runs) > 1:
-        table.add_column("method")
-    table.add_column("subset")
-    table.add_column("pairs", justify="right")
-    for kind in ("Average", "w/o flip"):
-        for name, _, _ in measures:
-            table.add_column(f"{kind}\n{name}", justify="right")
-    for run in runs:
-        scores = _scores(run, protocol)
-        subsets = sorted(g.removeprefix("subset=") for m, g in scores if m == "iou" and _is_subset(g))
-        # With one subset all means are equal.
-        rows = [(s, f"subset={s}") for s in subsets] + (list(ALL) if len(subsets) != 1 else [])
-        for k, (label, part) in enumerate(rows):
-            cells = [
-                _percent(scores.get((metric, _group(flip, part, extra))))
-                for flip in ("", "flip=0")
-                for _, metric, extra in measures
-            ]
-            own = [Text(names[run.id] if k == 0 else "")] if len(runs) > 1 else []
-            n = _pairs(scores, part)
-            table.add_row(
-                *own, Text(label), str(n), *cells, end_section=k in (len(subsets) - 1, len(rows) - 1)
-            )
-    return table
 
 
-def benchmark_table(
-    runs: Sequence[Run], names: Mapping[str, str], protocol: str, columns: Sequence[tuple[str, str]]
-) -> Any | None:
-    """Return a table with one row per method and benchmark.
+def family_table(found: Sequence[TaskSection], *, indent: str = "") -> ScoreTable:
+    """Return the headline score of each task of a family, with a row per method."""
+    runs: dict[str, Run] = {}
+    for section in found:
+        for run in section.runs:
+            runs.setdefault(run.method, run)
+    columns = []
+    for section in found:
+        column = (section.metric, section.group)
+        own = {r.method: r for r in section.runs}
+        rows = [own.get(name, run) for name, run in runs.items()]
+        head = f"{section.task.rpartition('/')[2]} {heading(section.definition, *column)}"
+        columns.append(score_column(section, column, rows, head))
+    canaries = frozenset(i for i, r in enumerate(runs.values()) if is_canary(r))
+    return ScoreTable("", [("method", list(runs))], columns, dim=canaries, indent=indent, notes_shown=False)
 
-    None if there are fewer than two benchmarks or more than `MAX_BENCHMARK_ROWS` rows. `columns` are the
-    metrics and groups of the table over all benchmarks.
+
+def score_column(section: TaskSection, column: Column, runs: Sequence[Run], head: str) -> ScoreColumn:
+    """Return a column with the scores of these runs. Runs that the section does not have get empty cells."""
+    known = {r.id for r in section.runs}
+    info = metric_info(section.definition.info, column[0])
+    cells = [terminal_cell(info, section.score(r, *column)) if r.id in known else ScoreCell() for r in runs]
+
+    def marked() -> tuple[list[ScoreCell], list[str]]:
+        found, notes = column_cells(section, column, terminal_cell, TIE)
+        return [found.get(r.id, cell) for r, cell in zip(runs, cells, strict=True)], notes
+
+    chance = chance_of(section, *column)
+    return ScoreColumn(
+        head,
+        cells,
+        marked if len(section.methods) > 1 else None,
+        "" if chance is None else f"{info.scale[0] * chance:.2f}",
+    )
+
+
+def shown_columns(section: TaskSection) -> list[Column]:
+    """Return the (metric, group) columns of a section, the headline or the requested main metric first."""
+    task = section.definition
+    scores = [s for run in section.runs for s in run.score_rows if s.protocol == section.protocol]
+    seen = [c for c in dict.fromkeys((s.metric, s.group) for s in scores) if not is_single(c[1])]
+    listed = table_columns(task.info, seen)
+    lead = next((r.lead[0] for r in section.runs if r.lead is not None), None)
+    head = (section.metric, section.group) if lead is None else (lead, "all")
+    listed = [*([head] if head in listed else []), *(c for c in listed if c != head)]
+    return with_better(task, expand_columns(task, listed, section.runs), scores)
+
+
+def _legend(columns: Sequence[Column], task: Task, scores: Sequence[ScoreRow | None]) -> list[str]:
+    """Return the unit of the scores and a remark about intervals."""
+    percent = all(metric_info(task.info, metric).scale[1] == "%" for metric, _ in columns)
+    return ["percent" if percent else "percent unless a unit is given", intervals_text(scores)]
+
+
+def _remarks(scores: Sequence[ScoreRow | None]) -> list[str]:
+    """Return the cautions, and the reasons why scores are undefined."""
+    return [
+        *(f"{CAUTION} {text}" for text in cautions_of(scores)),
+        *(f"{NO_VALUE} {text}" for text in _reasons(scores)),
+    ]
+
+
+def _leads(runs: Sequence[Run]) -> list[str]:
+    return list(dict.fromkeys(r.lead[1] for r in runs if r.lead is not None))
+
+
+def _document_table(found: Sequence[TaskSection], more: bool) -> ScoreTable | None:
+    """Return the table of a published document: rows by subset or benchmark, then their means.
+
+    None if the task has no document, the scores have no such groups, or there would be more than
+    `MAX_DOCUMENT_ROWS` rows.
     """
-    from rich.text import Text
-
-    from .rich_table import FittingTable
-
-    task = stored_task(runs[0].task)
-    scores = {r.id: _scores(r, protocol) for r in runs}
-    groups = dict.fromkeys(g for found in scores.values() for _, g in found)
-    benchmarks = [g for g in groups if g.startswith("benchmark=") and "," not in g]
-    if len(benchmarks) < 2 or len(benchmarks) * len(runs) > MAX_BENCHMARK_ROWS:
+    runs = list({r.id: r for s in found for r in s.runs}.values())
+    task = found[0].definition
+    is_tss = task.name == "tss"
+    key = "subset" if is_tss else "benchmark"
+    groups = dict.fromkeys(g for s in found for _, g in s.columns)
+    parts = [g for g in groups if g.startswith(f"{key}=") and "," not in g]
+    rows = [(s, r) for r in runs for s in found if r in s.runs]
+    if not parts or len(parts) * len(rows) > MAX_DOCUMENT_ROWS:
         return None
-    found = {
-        (run, benchmark, k): score
-        for run, by in scores.items()
-        for benchmark in benchmarks
-        for k, (metric, group) in enumerate(columns)
-        if (score := by.get((metric, _group(benchmark, "" if group == "all" else group)))) is not None
-    }
-    kept = [k for k in range(len(columns)) if any(k == at for _, _, at in found)]
-    table = FittingTable(title=f"{task.name}, protocol {protocol}, by benchmark", keys=min(2, len(runs)))
-    if len(runs) > 1:
-        table.add_column("method")
-    table.add_column("benchmark")
-    for k in kept:
-        table.add_column(heading(task, *columns[k], between="\n"), justify="right", overflow="fold")
-    for run in runs:
-        for benchmark in benchmarks:
-            cells = [
-                Text(
-                    terminal_cell(
-                        metric_info(task.info, columns[k][0]), found.get((run.id, benchmark, k))
-                    ).with_interval
-                )
-                for k in kept
-            ]
-            own = [Text(names[run.id] if benchmark == benchmarks[0] else "")] if len(runs) > 1 else []
-            last = benchmark == benchmarks[-1]
-            table.add_row(*own, Text(benchmark.removeprefix("benchmark=")), *cells, end_section=last)
-    return table
+    means = [] if len(parts) == 1 else list(ALL) if is_tss else [("all", "")]
+    labels = [(g.removeprefix(f"{key}="), g) for g in (sorted(parts) if is_tss else parts)] + means
+    lines = [(s, r, label, part) for s, r in rows for label, part in labels]
+    names = dict(zip((r.id for r in runs), distinct_names(runs), strict=True))
+    keys = [("method", [names[r.id] for _, r, _, _ in lines])] if len(runs) > 1 else []
+    keys += [("protocol", [s.protocol for s, _, _, _ in lines])] if len(found) > 1 else []
+    keys = [(key, [label for _, _, label, _ in lines]), *keys]
+    measures = _subset_measures(found) if is_tss else _benchmark_measures(found)
+    counts = [ScoreCell(f"{_pairs(_scores(r, s.protocol), part):,}") for s, r, _, part in lines]
+    columns = [ScoreColumn("pairs", counts)] if is_tss else []
+    columns += [
+        _document_column(head, metric, group, lines, len(runs) > 1) for head, metric, group in measures
+    ]
+    scores = [
+        s.score(r, m, _group(part, "" if g == "all" else g))
+        for s, r, _, part in lines
+        for _, m, g in measures
+    ]
+    return ScoreTable(
+        found[0].title
+        + (f", protocol {found[0].protocol}" if len(found) == 1 else "")
+        + (f", {names[runs[0].id]}, run {runs[0].id[:ID_CHARS]}" if len(runs) == 1 else ""),
+        keys,
+        [c for c in columns if any(cell.text for cell in c.cells)],
+        legend=[TSS_LEGEND] if is_tss else _legend([(m, g) for _, m, g in measures], task, scores),
+        notes=[*_remarks(scores), *_leads(runs)],
+        more=more,
+    )
+
+
+def _subset_measures(found: Sequence[TaskSection]) -> list[tuple[str, str, str]]:
+    """Return heading, metric and group of the columns of TSS: all pairs, then those that are not mirrored."""
+    mask = _mask_measure([_scores(r, s.protocol) for s in found for r in s.runs])
+    measures = (*FLOW_MEASURES, (*mask, ""))
+    kinds = (("Average", ""), ("w/o flip", "flip=0"))
+    return [
+        (f"{kind}\n{name}", m, _group(flip, extra)) for kind, flip in kinds for name, m, extra in measures
+    ]
+
+
+def _benchmark_measures(found: Sequence[TaskSection]) -> list[tuple[str, str, str]]:
+    columns = dict.fromkeys(c for s in found for c in shown_columns(s))
+    return [(heading(found[0].definition, *c, between="\n"), *c) for c in columns]
+
+
+def _document_column(
+    head: str, metric: str, group: str, lines: Sequence[tuple[TaskSection, Run, str, str]], several: bool
+) -> ScoreColumn:
+    """Return a column of a document's table. The cells of TSS have no intervals, as in its kit."""
+    info = metric_info(lines[0][0].definition.info, metric)
+    plain = lines[0][0].task == "tss"
+
+    def form(about: MetricInfo, score: ScoreRow | None) -> ScoreCell:
+        cell = terminal_cell(about, score)
+        return replace(cell, interval_text="") if plain else cell
+
+    def full(part: str) -> str:
+        return _group(part, "" if group == "all" else group)
+
+    cells = [form(info, s.score(r, metric, full(part))) for s, r, _, part in lines]
+
+    def marked() -> tuple[list[ScoreCell], list[str]]:
+        known = {(s.protocol, part): s for s, _, _, part in lines}
+        by = {key: column_cells(s, (metric, full(key[1])), form, TIE) for key, s in known.items()}
+        own = [by[s.protocol, part][0].get(r.id, c) for c, (s, r, _, part) in zip(cells, lines, strict=True)]
+        return own, list(dict.fromkeys(n for _, notes in by.values() for n in notes))
+
+    return ScoreColumn(head, cells, marked if several else None)
 
 
 def _reasons(scores: Sequence[ScoreRow | None]) -> list[str]:
@@ -176,7 +292,7 @@ def _is_subset(group: str) -> bool:
 
 
 def _group(*parts: str) -> str:
-    return ",".join(sorted(p for p in parts if p)) or "all"
+    return ",".join(sorted(p for part in parts for p in part.split(",") if p)) or "all"
 
 
 def _percent(score: ScoreRow | None) -> str:
@@ -184,62 +300,6 @@ def _percent(score: ScoreRow | None) -> str:
         return ""
     star = " *" if caution_notes(score.note) else ""
     return "–" if score.value is None else f"{100 * score.value:.2f}{star}"
-
-
-def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[str, str]]:
-    """Return the (metric, group) columns of a table of one task and protocol."""
-    scores = [s for run in runs for s in run.score_rows if s.protocol == protocol]
-    seen = dict.fromkeys((s.metric, s.group) for s in scores if not is_single(s.group))
-    return with_better(task, expand_columns(task, table_columns(task.info, list(seen)), runs), scores)
-
-
-def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """Return one table per task and protocol, with intervals and chance level.
-
-    Explanations of marks and reasons for missing scores follow each table. Task `tss` and tasks with several
-    benchmarks have a second table, by subset or benchmark. Explanations of the main scores are last.
-    """
-    from rich.text import Text
-
-    from .rich_table import FittingTable
-
-    tables: list[Any] = []
-    for name in dict.fromkeys(r.task for r in runs):
-        task = stored_task(name)
-        own = [r for r in runs if r.task == name]
-        for protocol in dict.fromkeys(s.protocol for r in own for s in r.score_rows):
-            columns = shown_columns(own, task, protocol)
-            names = dict(zip((r.id for r in own), distinct_names(own), strict=True))
-            by = {(r.id, s.metric, s.group): s for r in own for s in r.score_rows if s.protocol == protocol}
-            shown = [by.get((r.id, m, g)) for r in own for m, g in columns]
-            title = f"{name}, protocol {protocol} (percent unless a unit is given; {intervals_text(shown)})"
-            title += f"; {task.info.table_note}" if task.info.table_note else ""
-            table = FittingTable(title=title)
-            table.add_column("method")
-            table.add_column("run")
-            for metric, group in columns:
-                head = heading(task, metric, group, between="\n")
-                table.add_column(head, justify="right", overflow="fold")
-            for r in own:
-                cells = (
-                    Text(terminal_cell(metric_info(task.info, m), by.get((r.id, m, g))).with_interval)
-                    for m, g in columns
-                )
-                table.add_row(Text(names[r.id]), r.id, *cells)
-            chance = [
-                _chance([by.get((r.id, m, g)) for r in own], metric_info(task.info, m)) for m, g in columns
-            ]
-            if any(chance):
-                table.add_section()
-                table.add_row("chance", "", *chance, style="dim")
-            tables.append(table)
-            tables += [Text(f"* {text}") for text in cautions_of(shown)]
-            tables += [Text(f"{NO_VALUE} {text}") for text in _reasons(shown)]
-            if (by_benchmark := benchmark_table(own, names, protocol, columns)) is not None:
-                tables.append(by_benchmark)
-            if name == "tss":
-                tables.append(subset_table(own, names, protocol))
-    return tables + [Text(text) for text in dict.fromkeys(r.lead[1] for r in runs if r.lead is not None)]
 
 
 def summary_text(run: Run, protocol: str) -> str:
@@ -265,10 +325,3 @@ def intervals_text(scores: Sequence[ScoreRow | None]) -> str:
     parts = [tuple(p for p in note.split("; ") if "interval" in p or "spread" in p) for note in notes]
     reasons = {"; ".join(p) for p in parts if p}
     return f"no confidence interval: {reasons.pop()}" if len(reasons) == 1 else "no confidence interval"
-
-
-def _chance(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
-    for score in scores:
-        if score is not None and score.chance is not None:
-            return f"{info.scale[0] * score.chance:.2f}"
-    return ""
