@@ -132,13 +132,21 @@ def hash_array(array: np.ndarray[Any, Any]) -> str:
 _memo: dict[tuple[str, FileStamp], str] = {}
 
 
-_watches: list[dict[str, FileStamp]] = []
+class HashedFiles(dict[str, FileStamp]):
+    """Stamps of hashed files, by path. `folders` has the hashed folders."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folders: set[str] = set()
+
+
+_watches: list[HashedFiles] = []
 
 
 @contextlib.contextmanager
-def watch_hashed_files() -> Iterator[dict[str, FileStamp]]:
+def watch_hashed_files() -> Iterator[HashedFiles]:
     """Collect the stamps of the files that are hashed inside the block, by path."""
-    _watches.append({})
+    _watches.append(HashedFiles())
     try:
         yield _watches[-1]
     finally:
@@ -224,6 +232,8 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
     status change times are hashed instead of the contents.
     """
     root = Path(path)
+    for seen in _watches:
+        seen.folders.add(os.fspath(path))
     found: list[tuple[str, os.stat_result]] = []
     for folder, folders, names in os.walk(root):
         if STORE in names:

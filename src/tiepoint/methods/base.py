@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..core.file_stamps import FileStamp
-from ..core.hashing import hash_json
+from ..core.hashing import HashedFiles, hash_json
 from ..core.records import Arrays, Item
+from .opened_files import OpenedFiles
 
 
 class MethodHooks(Protocol):
@@ -110,7 +110,8 @@ class Method:
     key, and `of_item(item)` is its item-dependent part. A method that reads stored features (`needs_payload`
     False) receives no payload. `check(items)` reports problems before the run, such as missing files.
     `has(item)` returns whether stored features exist. `notices` are messages for the user; `check` may add
-    some. `files` has the stamps of the files whose content is part of `config`.
+    some. `files` has the stamps of the files whose content is part of `config`. `opened` records what user
+    code opens in `extract`; None for built-in methods.
 
     `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
     order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
@@ -132,7 +133,8 @@ class Method:
     notices: Sequence[str] = ()
     stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
     thread_safe: bool = False
-    files: Mapping[str, FileStamp] = field(default_factory=dict)
+    files: HashedFiles = field(default_factory=HashedFiles)
+    opened: OpenedFiles | None = None
 
     def key(self, item: Item) -> str | None:
         """Return the method part of an item's cache key. None if features cannot be cached."""
@@ -145,6 +147,10 @@ class Method:
     def _key(self) -> str:
         """Method part of the cache key of items for which `of_item` is empty. Computed once."""
         return method_key(self.config, ())
+
+    def unkeyed(self) -> list[str]:
+        """Return the names of files, folders and servers that `extract` has used and no key contains."""
+        return [] if self.opened is None else self.opened.outside(self.files)
 
     @property
     def notice(self) -> str | None:

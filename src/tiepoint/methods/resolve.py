@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError, UnknownNameError
+from ..core.hashing import HashedFiles, watch_hashed_files
 from ..core.plugins import check_distance, distance_of
 from ..core.processes import check_threads
 from ..core.records import Arrays, Item
 from . import transforms
 from .base import Finish, Method
 from .identity import config_of, item_part
+from .opened_files import OpenedFiles
 from .output_checks import check_descriptors, check_on_bad
 from .registry import FAMILIES, METHODS
 from .spec import FilesSpec, Spec, Stage, arguments, display_name, instantiate, parameters_of, parse_spec
@@ -89,6 +91,21 @@ def resolve(
     """
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
+    with watch_hashed_files() as files:
+        method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
+    return replace(method, files=files, name=method.name if name is None else name)
+
+
+def _resolved(
+    spec: Any,
+    files: HashedFiles,
+    *,
+    family: str,
+    device: str,
+    on_bad: str,
+    fit: Callable[..., Any] | None,
+) -> Method:
+    """Return the method of a specification or object. `files` receives the files of its key."""
     if family not in FAMILIES:
         raise InputError(f"unknown family {family!r}; choose one of {', '.join(FAMILIES)}")
     check_device(device)
@@ -96,8 +113,7 @@ def resolve(
     check_threads("OPENCV_FOR_THREADS_NUM", least=0)
     parsed = parse_spec(spec) if isinstance(spec, str) else None
     if family == "pairs":
-        method = _resolve_pairs(spec, parsed, device=device, on_bad=on_bad, fit=fit)
-        return method if name is None else replace(method, name=name)
+        return _watched(_resolve_pairs(spec, parsed, device=device, on_bad=on_bad, fit=fit))
     if family == "keypoints" and (parsed is not None or isinstance(spec, tuple)):
         from .keypoints.factory import make_keypoint_method, make_pair
 
@@ -111,10 +127,30 @@ def resolve(
         from .keypoints.spec import canonical_name
 
         text = canonical_name(text)
-    method = _bound(thing, own, family, device, on_bad, text)
+    method = replace(_watched(_bound(thing, own, family, device, on_bad, text)), files=files)
     for stage in () if parsed is None else parsed.transforms:
         method = apply_transform(method, stage, on_bad=on_bad, fit=fit)
-    return method if name is None else replace(method, name=name)
+    return method
+
+
+def _watched(method: Method) -> Method:
+    """Return a method that records what user code opens. Methods without user code are unchanged."""
+    if not method.needs_payload or method.uncached_reason or not _has_user_code(method.config):
+        return method
+    opened = method.opened or OpenedFiles()
+    return replace(
+        method,
+        opened=opened,
+        extract=opened.calls(method.extract),
+        stream=None if method.stream is None else opened.steps(method.stream),
+    )
+
+
+def _has_user_code(config: Any) -> bool:
+    """Return whether a class of a user is part of a config."""
+    if isinstance(config, Mapping):
+        return {"class", "source"} <= config.keys() or any(map(_has_user_code, config.values()))
+    return isinstance(config, list) and any(map(_has_user_code, config))
 
 
 def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:

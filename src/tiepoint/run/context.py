@@ -32,6 +32,9 @@ MAX_LISTED_PROBLEMS = 20
 REPEATED, SAME, DIFFERS = "repeated", "same", "differs"
 """Entry in the header of features that were computed twice, and its values."""
 
+UNKEYED = "unkeyed"
+"""Entry in the header of features: what user code opened although it is not in the cache key."""
+
 Progress = Callable[[str, int, int], None]
 """Progress callback, called with the name of a stage, the number of finished steps and the total."""
 
@@ -52,13 +55,15 @@ def count_steps(progress: Progress, stage: str, total: int) -> Callable[[], None
 class FeatureSummary:
     """Total extraction time, number of descriptors and number of failed descriptors of a run.
 
-    `differing` is the number of items whose features the method did not reproduce.
+    `differing` is the number of items whose features the method did not reproduce. `unkeyed` has the names of
+    files, folders and servers that determine the features and are not in their cache key.
     """
 
     time_s: float
     total: int
     failed: int
     differing: int = 0
+    unkeyed: tuple[str, ...] = ()
 
 
 class RecordWriters:
@@ -157,7 +162,15 @@ class RunContext:
             )
         values = arrays.get("values")
         n = self.items[key].count if values is None else len(values)
-        facts = {"item": key, "method": self.method.name, "time_s": seconds, "count": n, **meta}
+        facts: dict[str, Any] = {
+            "item": key,
+            "method": self.method.name,
+            "time_s": seconds,
+            "count": n,
+            **meta,
+        }
+        if self.temporary_key is None and (unkeyed := self.method.unkeyed()):
+            facts[UNKEYED] = unkeyed
         self.features.put(feature_key, arrays, **facts)
 
     def arrays(self, key: str) -> Arrays:
@@ -167,6 +180,7 @@ class RunContext:
     def summary(self) -> FeatureSummary:
         """Return total time, number of descriptors and number of failures of all cached features."""
         seconds, total, failed, differing = 0.0, 0, 0, 0
+        unkeyed: dict[str, None] = {}
         for key in self.feature_keys.values():
             meta = self.features.meta(key)
             if meta is None:
@@ -176,7 +190,14 @@ class RunContext:
             total += int(shapes["values"][0]) if "values" in shapes else 0
             failed += self.features.failed_count(key)
             differing += meta.get(REPEATED) == DIFFERS
-        return FeatureSummary(seconds, total, failed, differing)
+            unkeyed.update(dict.fromkeys(meta.get(UNKEYED, ())))
+        return FeatureSummary(seconds, total, failed, differing, tuple(unkeyed))
+
+    def discard_unkeyed(self) -> None:
+        """Remove features that an interrupted run left in the cache under an incomplete key."""
+        for key in self.feature_keys.values():
+            if UNKEYED in (self.features.meta(key) or {}):
+                self.features.discard(key)
 
     def content(self) -> str:
         """Return a hash of all features."""

@@ -132,9 +132,14 @@ def evaluate_prepared(
     if cached:
         discard_if_files_changed(context)
     summary = context.summary()
+    unkeyed = summary.unkeyed if cached else ()
     records, keys, repairs = read_intact_records(store.records, computed.keys, lambda: compute().keys)
     scores: dict[str, list[Score]] = {}
-    notices = [*_failed_descriptors(summary), *_differing_items(method.name, summary)]
+    notices = [
+        *_failed_descriptors(summary),
+        *_differing_items(method.name, summary),
+        *_unkeyed_names(method.name, unkeyed),
+    ]
     warnings = list(dict.fromkeys([*manifest.warnings, *method.notices, *notices]))
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
@@ -153,9 +158,11 @@ def evaluate_prepared(
             "warnings": tuple(warnings),
             "efficiency": costs,
             "nondeterministic_items": summary.differing,
-            "content": None if cached else context.content(),
+            "content": None if cached and not unkeyed else context.content(),
         }
     )
+    for key in context.feature_keys.values() if unkeyed else ():
+        context.features.discard(key)
     finish = partial(
         finish_run, manifest, scores, time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
@@ -212,6 +219,17 @@ def _differing_items(method: str, summary: FeatureSummary) -> list[str]:
     return [
         f"{method} {NOT_DETERMINISTIC}: the features of {items} differed when computed twice, so its scores "
         "differ from run to run; seed its random numbers"
+    ]
+
+
+def _unkeyed_names(method: str, names: Sequence[str]) -> list[str]:
+    """Return a warning if the features depend on files or servers that are not in their cache key."""
+    if not names:
+        return []
+    more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+    return [
+        f"The features of {method} are not cached because its code opened {names[0]}{more}, which the cache "
+        "key does not contain; pass the file as a parameter, or store its path as an attribute."
     ]
 
 

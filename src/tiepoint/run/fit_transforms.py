@@ -95,6 +95,7 @@ class TransformFitter:
 
             with one_blas_thread():  # the number of threads changes the last bits of products
                 fitted = request.fit(self._values(method, items, keys, source))
+            cached = cached and not method.unkeyed()
             if cached:
                 save_transform(path, fitted)
             else:
@@ -173,7 +174,7 @@ class TransformFitter:
                     f"the features of {item.key} were corrupt on disk and were recomputed ({e.problem})"
                 )
         arrays = method.extract(item, source.read_item(item.key) if method.needs_payload else None)
-        if own is not None:
+        if own is not None and not method.unkeyed():
             cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
         return arrays
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ErrorCollector, InputError, UnknownNameError
-from ..core.hashing import hash_json, watch_hashed_files
+from ..core.hashing import hash_json
 from ..core.processes import cores
 from ..core.records import Item
 from ..kernels import set_device
@@ -263,9 +263,8 @@ def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any
 
     spec = locate_keypoint_sets(request.method, root)
     family = method_family(task, request.method)
-    with watch_hashed_files() as files:
-        method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
-    return replace(method, files=files)
+    method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
+    return method
 
 
 def is_cacheable(prepared: PreparedRun) -> bool:

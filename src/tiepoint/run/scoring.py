@@ -115,7 +115,9 @@ Keys = Mapping[str, Mapping[str, str]]
 
 
 def discard_damaged(context: RunContext) -> None:
-    """Recompute cached features with a corrupt header. Also check the data of the first item.
+    """Recompute cached features with a corrupt header. Discard features whose key is incomplete.
+
+    Also check the data of the first item.
 
     `RunContext.compare` checks the data of all other items when it reads them.
     """
@@ -125,6 +127,7 @@ def discard_damaged(context: RunContext) -> None:
     for item, key in keys.items():
         if key in damaged:
             context.recompute(item, key, damaged[key])
+    context.discard_unkeyed()
 
 
 def recompute_notices(context: RunContext, since_ns: int) -> list[str]:

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Record files, folders and servers that user code opens while it computes features.
+
+Python reports these events to an audit hook. Libraries that open files without Python (``cv2.imread``,
+``h5py``, ``onnxruntime``) and child processes do not report what they read.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..core.hashing import HashedFiles
+from .source_files import is_installed
+
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/lib/", "/usr/")
+_CACHES = frozenset({"__pycache__", ".triton", ".nv", "fontconfig", "matplotlib"})
+"""Folders of compiled code and of settings that libraries write."""
+_WRITES = os.O_WRONLY | os.O_TRUNC
+Stream = Callable[[Iterator[Any]], Iterator[Any]]
+
+_here = threading.local()
+_active: list[OpenedFiles] = []
+_installed = threading.Lock()
+
+
+class OpenedFiles:
+    """What the code of one method has opened while it computed features, in the order of first use.
+
+    Files that are written first, or while the method is in use, are output of the method and not recorded.
+    Files of Python, of installed packages and of the system are not recorded either.
+    """
+
+    def __init__(self) -> None:
+        self._since_ns = time.time_ns()
+        self._names: dict[str, None] = {}
+        self._written: set[str] = set()
+        _install_hook()
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record what this thread, and other threads that run user code, open inside the block."""
+        before = getattr(_here, "recorder", None)
+        _here.recorder = self
+        _active.append(self)
+        try:
+            yield
+        finally:
+            _active.remove(self)
+            _here.recorder = before
+
+    def calls(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function so that its calls are recorded."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self.recorded():
+                return function(*args, **kwargs)
+
+        return called
+
+    def steps(
+        self, stream: Callable[[Iterator[Any]], Iterator[Any]]
+    ) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        """Wrap a function on an iterator so that its steps are recorded, except reading the iterator."""
+
+        def paused(source: Iterator[Any]) -> Iterator[Any]:
+            while True:
+                before, _here.recorder = getattr(_here, "recorder", None), _PAUSED
+                try:
+                    value = next(source, _here)
+                finally:
+                    _here.recorder = before
+                if value is _here:
+                    return
+                yield value
+
+        def called(source: Iterator[Any]) -> Iterator[Any]:
+            inner = stream(paused(source))
+            while True:
+                with self.recorded():
+                    value = next(inner, _here)
+                if value is _here:
+                    return
+                yield value
+
+        return called
+
+    def outside(self, keyed: HashedFiles) -> list[str]:
+        """Return the recorded names that are not among files and folders of a cache key."""
+        if not self._names:
+            return []
+        known = {os.path.realpath(path) for path in (*keyed, *keyed.folders)}
+        folders = tuple(os.path.join(os.path.realpath(folder), "") for folder in keyed.folders)
+        return [name for name in self._names if name not in known and not name.startswith(folders or ("\0",))]
+
+    def note(self, name: Any) -> None:
+        """Record a file or folder that existed before this method was in use."""
+        if not isinstance(name, str | bytes | os.PathLike):
+            return  # the number of an open file
+        path = os.path.realpath(os.path.abspath(os.fsdecode(name)))
+        is_system = path.startswith(_SYSTEM) and not path.startswith("/usr/local/")
+        if is_system or path in self._names or path in self._written:
+            return
+        if _CACHES.intersection(path.split(os.sep)):
+            if not path.endswith(".pyc"):
+                return
+            path = importlib.util.source_from_cache(path)
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return
+        is_known_kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+        is_new = max(found.st_mtime_ns, found.st_ctime_ns) > self._since_ns and stat.S_ISREG(found.st_mode)
+        if is_known_kind and not is_new and not _belongs_to_python(path):
+            self._names[path] = None
+
+    def note_written(self, name: Any) -> None:
+        """Note a file that the method writes, so that reading it later is not recorded."""
+        if isinstance(name, str | bytes | os.PathLike):
+            path = os.path.realpath(os.path.abspath(os.fsdecode(name)))
+            if path not in self._names:
+                self._written.add(path)
+
+    def note_server(self, address: Any) -> None:
+        """Record a network connection."""
+        if isinstance(address, tuple) and len(address) > 1:
+            self._names[f"a connection to {address[0]}:{address[1]}"] = None
+
+
+def _belongs_to_python(path: str) -> bool:
+    own = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)} - {"/", "/usr"}
+    return is_installed(path) or any(Path(path).is_relative_to(p) for p in own)
+
+
+def _install_hook() -> None:
+    """Add the audit hook of this process once. Python cannot remove audit hooks."""
+    if _installed.acquire(blocking=False):  # never released
+        sys.addaudithook(_hook)
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if not _active or (handler := _EVENTS.get(event)) is None:
+        return
+    recorder = getattr(_here, "recorder", None)
+    if recorder is None and _in_user_code():
+        recorder = _active[-1]
+    if isinstance(recorder, OpenedFiles):
+        handler(recorder, args)
+
+
+def _in_user_code() -> bool:
+    """Return whether user code is on the stack of this thread."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith("<") and not is_installed(file):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _opened(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
+    path, mode, flags = args
+    writes = set(mode or "") & set("wax") or (isinstance(flags, int) and flags & _WRITES)
+    (recorder.note_written if writes else recorder.note)(path)
+
+
+def _listed(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
+    if not sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):
+        recorder.note("." if args[0] is None else args[0])
+
+
+def _imported(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
+    if args[1]:  # the file of a compiled module
+        recorder.note(args[1])
+
+
+def _connected(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
+    name = os.fsdecode(args[0])
+    recorder.note(name.removeprefix("file:").partition("?")[0] if name.startswith("file:") else name)
+
+
+def _started(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
+    """Record the program and the files among the words of a command."""
+    program, words, folder = (*args, None, None)[:3]
+    given = [words] if isinstance(words, str | bytes | os.PathLike) else list(words or ())
+    texts = [os.fsdecode(word) for word in given]
+    names = [*texts, *(part for text in texts if " " in text for part in _parts(text))]
+    first = [os.fsdecode(program)] if program else []
+    for name in dict.fromkeys([*first, *names]):
+        place = shutil.which(name) if os.sep not in name else None
+        recorder.note(place or (os.path.join(os.fsdecode(folder), name) if folder else name))
+
+
+def _commanded(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
+    _started(recorder, (None, args[0]))
+
+
+def _parts(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+_PAUSED = object()
+_EVENTS: dict[str, Callable[[OpenedFiles, tuple[Any, ...]], None]] = {
+    "open": _opened,
+    "os.listdir": _listed,
+    "os.scandir": _listed,
+    "import": _imported,
+    "sqlite3.connect": _connected,
+    "ctypes.dlopen": lambda recorder, args: recorder.note(args[0]),
+    "subprocess.Popen": _started,
+    "os.posix_spawn": _started,
+    "os.system": _commanded,
+    "socket.connect": lambda recorder, args: recorder.note_server(args[1]),
+}
