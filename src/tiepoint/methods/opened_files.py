@@ -112,9 +112,10 @@ class OpenedFiles:
         if is_system or path in self._names or path in self._written:
             return
         if _CACHES.intersection(path.split(os.sep)):
-            if not path.endswith(".pyc"):
+            try:
+                path = importlib.util.source_from_cache(path)
+            except ValueError:  # no bytecode of Python itself
                 return
-            path = importlib.util.source_from_cache(path)
         try:
             found = os.stat(path)
         except (OSError, ValueError):
