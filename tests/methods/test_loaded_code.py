@@ -20,28 +20,6 @@ ITEM = Item("v_b/ref", "content", 4)
 METHOD = "class M:\n    def describe(self, p):\n        return p.reshape(len(p), -1) * {} + 1.0\n"
 
 
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    """Write modules and import the first. They are forgotten at the end."""
-    monkeypatch.chdir(tmp_path)
-    # Python would load its bytecode again after an edit of the same size in the same second.
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def loaded(**files):
-        for name, text in files.items():
-            write(name, text)
-        importlib.invalidate_caches()
-        return importlib.import_module(next(iter(files)))
-
-    yield loaded
-    for name in set(sys.modules) - before:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if str(tmp_path) in file:
-            del sys.modules[name]
-
-
 def write(name, text):
     Path(f"{name}.py").write_text(textwrap.dedent(text))
 

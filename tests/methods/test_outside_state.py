@@ -7,7 +7,6 @@ import importlib
 import sys
 import textwrap
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,25 +16,6 @@ from tiepoint.methods.resolve import resolve
 
 ITEM = Item("v_b/ref", "content", 4)
 METHOD = "    def describe(self, p):\n        return p.reshape(len(p), -1) * {} + 1.0\n"
-
-
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def loaded(**files):
-        for name, text in files.items():
-            Path(f"{name}.py").write_text(textwrap.dedent(text))
-        importlib.invalidate_caches()
-        return importlib.import_module(next(iter(files)))
-
-    yield loaded
-    for name in set(sys.modules) - before:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if str(tmp_path) in file:
-            del sys.modules[name]
 
 
 def resolved(thing):

@@ -295,6 +295,7 @@ class ObjectState:
             self.libraries.add(str(module).partition(".")[0])
             return {"builtin": f"{module}.{value.__name__}"}
         inner = getattr(value, "__wrapped__", None)
+        check_memo(value, what)
         if inner is None or not self._is_foreign(type(value)):
             return None
         return {"wrapped": self.hash_value(inner, what)}
@@ -339,6 +340,16 @@ def is_data(name: str, value: Any) -> bool:
         return False
     code = inspect.isroutine(value) or isinstance(value, property | type | classmethod | staticmethod)
     return not code and not hasattr(type(value), "__get__")
+
+
+def check_memo(value: Any, name: str) -> None:
+    """Raise `NotHashable` if a function has memoised results, which may come from data that changed since."""
+    if isinstance(value, functools._lru_cache_wrapper) and value.cache_info().currsize:
+        raise NotHashable(
+            "",
+            f"its code calls `{name}`, which has memoised results (functools.lru_cache); call its "
+            "cache_clear() before the run",
+        )
 
 
 def function_attributes(function: types.FunctionType) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class OpenedFiles:
         self._since_ns = time.time_ns()
         self._names: dict[str, None] = {}
         self._written: set[str] = set()
+        self._outside: tuple[int, int, list[str]] = 0, 0, []
         _install_hook()
 
     @contextmanager
@@ -97,11 +98,15 @@ class OpenedFiles:
 
     def outside(self, keyed: HashedFiles) -> list[str]:
         """Return the recorded names that are not among files and folders of a cache key."""
-        if not self._names:
-            return []
+        *counts, found = self._outside
+        if counts == [len(self._names), len(keyed)]:
+            return found
         known = {os.path.realpath(path) for path in (*keyed, *keyed.folders)}
         folders = tuple(os.path.join(os.path.realpath(folder), "") for folder in keyed.folders)
-        return [name for name in self._names if name not in known and not name.startswith(folders or ("\0",))]
+        names = list(self._names)
+        found = [name for name in names if name not in known and not name.startswith(folders)]
+        self._outside = len(names), len(keyed), found
+        return found
 
     def note(self, name: Any) -> None:
         """Record a file or folder that existed before this method was in use."""

@@ -30,7 +30,7 @@ from types import (
 )
 from typing import Any
 
-from .object_state import NotHashable, ObjectState, function_attributes, is_data
+from .object_state import NotHashable, ObjectState, check_memo, function_attributes, is_data
 from .source_files import is_installed
 from .source_index import MISSING, SourceIndex, canonical, source_index
 
@@ -38,6 +38,8 @@ _NO_DATA = (logging.Logger, GenericAlias, UnionType)
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")
 _LOGS, _WRITES = (list, set, dict, deque), ("append", "appendleft", "extend", "add", "update", "clear")
 """Containers, and methods that change them and return None. Code that calls nothing else reads nothing."""
+_REFLECTS, _LOOKS_UP = {"globals", "vars", "eval", "exec"}, {"getattr", "vars", "attrgetter", "__dict__"}
+"""Names by which code reads any global of its module, and any attribute of a module that it names."""
 _INSTEAD = "pass it to the constructor, or create it where it is used"
 _STALE = (
     "the loaded code differs from {}, which was edited or removed after it was imported (or an import hook "
@@ -96,6 +98,8 @@ class OutsideState:
     def _class(self, cls: type) -> None:
         file = self._file_of(cls)
         if file is None:
+            for name, value in vars(cls).items():
+                self._patch(f"{cls.__module__}.{cls.__qualname__}.{name}", value)
             return
         self._waiting += cls.__mro__[1:-1]
         index = source_index(Path(file))
@@ -104,6 +108,7 @@ class OutsideState:
             label = f"{cls.__qualname__}.{name}"
             if is_data(name, value) and not is_record and cls not in self.content.covered:
                 self._value(label, value, index.literals.get(label, MISSING))
+            check_memo(getattr(value, "__func__", value), label)
             for part in _members(value):
                 self._waiting.append(part)
                 if isinstance(part, FunctionType):
@@ -128,6 +133,10 @@ class OutsideState:
         if not self._is_user(own.__code__.co_filename):
             return
         stated = self._check(own)
+        file = os.path.realpath(own.__code__.co_filename)
+        if file not in self.sources and os.path.isfile(file):
+            self.content.files.add(Path(file))
+        self._computed(own, source_index(Path(file)))
         if own not in self.content.covered:
             for name, cell in zip(own.__code__.co_freevars, own.__closure__ or (), strict=True):
                 value = _content(cell)
@@ -145,8 +154,44 @@ class OutsideState:
         for code in _with_nested(own.__code__):
             self._globals(code, own.__globals__)
 
+    def _computed(self, function: FunctionType, index: SourceIndex) -> None:
+        """Follow what a function names by texts that it computes."""
+        code = function.__code__
+        name = code.co_qualname
+        if name in index.computed_variables:
+            raise NotHashable(
+                "",
+                f"`{name}` reads environment variables whose names it computes; name them in the source, or "
+                "read them in the constructor",
+            )
+        if name in index.computed_imports or {"sys", "modules"} <= set(code.co_names):
+            for module in {**sys.modules, **self.content.modules}.values():
+                file = getattr(module, "__file__", None)
+                is_read = (
+                    module is not None and "@pytest_ar" not in vars(module) and module.__name__ != "__main__"
+                )
+                if isinstance(file, str) and is_read and self._is_user(file):
+                    self.content.files.add(Path(file))
+                    self._all(vars(module), code)
+
+    def _all(self, variables: Mapping[str, Any], code: CodeType) -> None:
+        """Follow all globals of a module."""
+        if (id(variables), 0) in self._visited:
+            return
+        self._visited.add((id(variables), 0))
+        for name in [n for n in variables if not n.startswith(("__", "@"))]:
+            self._global(name, variables, code)
+
     def _globals(self, code: CodeType, variables: Mapping[str, Any]) -> None:
         steps = list(dis.get_instructions(code))
+        names = set(code.co_names) - variables.keys()
+        reads_self = any(a.argval == "vars" and "FAST" in b.opname for a, b in itertools.pairwise(steps))
+        if names & (_REFLECTS - {"vars"} if reads_self else _REFLECTS) & _called_globals(steps):
+            self._all(variables, code)
+        if names & _LOOKS_UP:
+            for module in (variables.get(name) for name in code.co_names):
+                if isinstance(module, ModuleType) and self._is_user(getattr(module, "__file__", None) or "<"):
+                    self._all(vars(module), code)
         for step, after in zip(steps, [*steps[1:], None], strict=True):
             if step.opname in _READS and step.argval in variables and not step.argval.startswith("__"):
                 is_log = type(variables[step.argval]) in _LOGS
@@ -175,19 +220,39 @@ class OutsideState:
             if not self._is_user(getattr(module, "__file__", None) or "<none>"):
                 if getattr(module, attribute, MISSING) is not value:
                     self._keyed(label, value)
+                self._patch(label, value)
                 return
             name, variables = attribute, vars(module)
         self._named(label, name, file, value, index)
 
     def _attributes(self, module: ModuleType, code: CodeType) -> None:
-        """Follow the attributes of a user's module whose names occur in code."""
-        file = getattr(module, "__file__", None)
-        if not file or (id(module), id(code)) in self._visited or not self._is_user(file):
+        """Follow the attributes of a module whose names occur in code, of a library only if replaced."""
+        if (id(module), id(code)) in self._visited:
             return
         self._visited.add((id(module), id(code)))
+        is_user = self._is_user(getattr(module, "__file__", None) or "<none>")
         for name in code.co_names:
-            if name in vars(module) and not name.startswith("__"):
+            if name not in vars(module) or name.startswith("__"):
+                continue
+            if is_user:
                 self._global(name, vars(module), code)
+            elif isinstance(value := vars(module)[name], ModuleType):
+                self._attributes(value, code)
+            else:
+                self._patch(f"{module.__name__}.{name}", value)
+
+    def _patch(self, label: str, value: Any) -> None:
+        """Key a function or class of a user in a library. Follow classes of libraries."""
+        for part in _members(value):
+            if isinstance(part, FunctionType):
+                code = part.__code__
+                is_file = not is_installed(code.co_filename) and os.path.isfile(code.co_filename)
+                if part.__module__ == "__main__" or is_file:
+                    self._keyed(label, part)
+            elif self._file_of(part) is not None or part.__module__ == "__main__":
+                self._keyed(label, part)
+            elif part is value:
+                self._waiting.append(part)
 
     def _named(self, label: str, name: str, file: str, value: Any, index: SourceIndex) -> None:
         """Follow the value of a name in a file. Add it to the key unless the file defines it in this way."""
@@ -198,6 +263,7 @@ class OutsideState:
         elif isinstance(value, type):
             defined = value.__qualname__ == name and self._file_of(value) == file
         elif self._file_of(type(value)) is None and isinstance(inner := _wrapped(value), FunctionType | type):
+            check_memo(value, name)
             self._named(label, name, file, inner, index)
             return
         else:
@@ -266,6 +332,10 @@ class OutsideState:
             except ImportError:
                 return None
         return self.content.modules.get(name) or sys.modules.get(name)
+
+
+def _called_globals(steps: Iterable[dis.Instruction]) -> set[str]:
+    return {step.argval for step in steps if step.opname in _READS}
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:

@@ -238,12 +238,12 @@ def _parsed(file: Path, content: str) -> _Code:
     texts: set[str] = set()
     variables: set[str] = set()
     for node in ast.walk(tree):
-        variables.update(_texts(_environment_names(node)))
+        variables.update(_texts(environment_names(node)))
         if isinstance(node, ast.Import):
             imports += [(alias.name, 0, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             imports.append((node.module or "", node.level, tuple(alias.name for alias in node.names)))
-        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and called_name(node) in ("import_module", "__import__"):
             imports += [_by_text(text) for text in _texts(node.args[:1])]
         elif isinstance(node, ast.Constant):
             texts.update(_texts([node]))
@@ -251,7 +251,7 @@ def _parsed(file: Path, content: str) -> _Code:
     return _Code(tuple(imports), short, frozenset(variables))
 
 
-def _environment_names(node: ast.AST) -> list[ast.expr]:
+def environment_names(node: ast.AST) -> list[ast.expr]:
     """Return the name of the environment variable that an expression reads, if it is one."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_environ(node.value):
         return [node.slice]
@@ -259,7 +259,9 @@ def _environment_names(node: ast.AST) -> list[ast.expr]:
         return [node.left]
     if isinstance(node, ast.Call):
         of_environ = isinstance(node.func, ast.Attribute) and _is_environ(node.func.value)
-        if _called(node) == "getenv" or (of_environ and _called(node) in ("get", "pop", "setdefault")):
+        if called_name(node) == "getenv" or (
+            of_environ and called_name(node) in ("get", "pop", "setdefault")
+        ):
             return node.args[:1]
     return []
 
@@ -268,7 +270,8 @@ def _is_environ(node: ast.expr) -> bool:
     return getattr(node, "attr", getattr(node, "id", "")) == "environ"
 
 
-def _called(node: ast.Call) -> str:
+def called_name(node: ast.Call) -> str:
+    """Return the last part of the name of a called function, empty for other expressions."""
     return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
 
 

@@ -15,6 +15,7 @@ from types import CodeType
 from typing import Any
 
 from ..core.hashing import hash_bytes
+from .source_files import called_name, environment_names
 
 MISSING = object()
 """A value that the source does not state as a literal."""
@@ -57,13 +58,17 @@ class SourceIndex:
 
     `codes` has the canonical code of every function, `defaults` the default arguments of every ``def`` (as
     literals, `MISSING` if computed), `literals` the values of names that are assigned once, as a literal, and
-    `imports` the module, level and name behind every name that the module imports.
+    `imports` the module, level and name behind every name that the module imports. `computed_imports` and
+    `computed_variables` are the functions that import modules and read environment variables by names that
+    are not literals.
     """
 
     codes: dict[str, set[str]] = field(default_factory=dict)
     defaults: dict[str, list[list[Any]]] = field(default_factory=dict)
     literals: dict[str, Any] = field(default_factory=dict)
     imports: dict[str, tuple[str, int, str | None]] = field(default_factory=dict)
+    computed_imports: set[str] = field(default_factory=set)
+    computed_variables: set[str] = field(default_factory=set)
 
 
 def source_index(file: Path) -> SourceIndex:
@@ -101,6 +106,7 @@ def _visit(body: list[ast.stmt], prefix: str, index: SourceIndex, *, top: bool) 
             index.defaults.setdefault(prefix + node.name, []).append(
                 [d if isinstance(d, ast.Name) else _literal(d) for d in given]
             )
+            _add_computed(node, prefix + node.name, index)
             _visit(node.body, f"{prefix}{node.name}.<locals>.", index, top=False)
         elif isinstance(node, ast.ClassDef):
             _visit(node.body, f"{prefix}{node.name}.", index, top=False)
@@ -114,6 +120,16 @@ def _visit(body: list[ast.stmt], prefix: str, index: SourceIndex, *, top: bool) 
                 _visit(getattr(node, part, []), prefix, index, top=top)
             for handler in getattr(node, "handlers", []):
                 _visit(handler.body, prefix, index, top=top)
+
+
+def _add_computed(node: ast.AST, name: str, index: SourceIndex) -> None:
+    """Note whether a function computes the names of modules or environment variables."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call) and called_name(inner) in ("import_module", "__import__"):
+            if not isinstance(inner.args[0] if inner.args else None, ast.Constant):
+                index.computed_imports.add(name)
+        elif any(not isinstance(v, ast.Constant | ast.Name) for v in environment_names(inner)):
+            index.computed_variables.add(name)
 
 
 def _add_import(node: ast.Import | ast.ImportFrom, index: SourceIndex) -> None:
