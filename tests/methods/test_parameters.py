@@ -137,7 +137,7 @@ def test_parameters_of_a_torch_module_follow_its_constructor(tmp_path, monkeypat
     )
     for family in ("patches", "keypoints", "pairs", "dense"):
         method = resolve("torch:net.py:Net?mode=none&flag=true", family=family)
-        assert method.name.startswith("torch:Net?mode=none&flag=True")
+        assert method.name.startswith("torch:Net?mode=none&flag=true")
     method = resolve("torch:net.py:Net?mode=none&flag=true", family="patches")
     method.extract(ITEM, PATCHES)
 

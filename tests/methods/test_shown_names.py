@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch):
         ("keypoints", "my.py:Parts@grid?step_px=16", "parts@grid"),
         ("keypoints", "honc?magnification=6@grid?step_px=8", "honc@grid?step_px=8"),
         ("keypoints", "files:d2?distance=cosine", "files:d2?distance=cosine"),
-        ("keypoints", "surf?max_features=2000&upright=true", "surf?upright=True"),
+        ("keypoints", "surf?max_features=2000&upright=true", "surf?upright=true"),
         ("keypoints", "fuse:honc,surf?aggregation=concatenate@grid", "fuse:honc,surf@grid"),
         ("dense", "dense-sift?side=200&radius=3", "dense-sift?radius=3"),
     ],

@@ -145,6 +145,9 @@ def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str,
         found["environment"] = hash_json(read)  # only a hash: a value may be a password
     if "torch" in {*sources.libraries, *content.libraries} and (settings := torch_settings()):
         found["torch"] = settings
+    opencv: Any = sys.modules.get("cv2")
+    if opencv is not None and "cv2" in {*sources.libraries, *content.libraries} and not opencv.useOptimized():
+        found["opencv"] = "not optimized"
     return {"outside": found} if found else {}
 
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from .source_files import is_installed
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/lib/", "/usr/")
 _CACHES = frozenset({"__pycache__", ".triton", ".nv", "fontconfig", "matplotlib"})
 """Folders of compiled code and of settings that libraries write."""
+_SCRIPTS = (".sh", ".py", ".pl", ".rb", ".js", ".jar", ".m", ".R", ".jl", ".lua")
 _WRITES = os.O_WRONLY | os.O_TRUNC
 Stream = Callable[[Iterator[Any]], Iterator[Any]]
 
@@ -38,12 +39,14 @@ class OpenedFiles:
     """What the code of one method has opened while it computed features, in the order of first use.
 
     Files that are written first, or while the method is in use, are output of the method and not recorded.
-    Files of Python, of installed packages and of the system are not recorded either.
+    Files of Python, of installed packages and of the system are not recorded either. `programs` has the names
+    of programs and scripts that the code has started, except those of the system.
     """
 
     def __init__(self) -> None:
         self._since_ns = time.time_ns()
         self._names: dict[str, None] = {}
+        self.programs: dict[str, None] = {}
         self._written: set[str] = set()
         self._outside: tuple[int, int, list[str]] = 0, 0, []
         _install_hook()
@@ -110,25 +113,38 @@ class OpenedFiles:
 
     def note(self, name: Any) -> None:
         """Record a file or folder that existed before this method was in use."""
-        if not isinstance(name, str | bytes | os.PathLike):
-            return  # the number of an open file
+        if isinstance(name, str | bytes | os.PathLike):  # else the number of an open file
+            path = self._path(name)
+            if path is not None:
+                self._names[path] = None
+
+    def note_word(self, name: str) -> None:
+        """Record a word of a command if it names a file. A file that can be executed is a program."""
+        path = self._path(name)
+        if path is not None:
+            self._names[path] = None
+            if os.path.isfile(path) and (os.access(path, os.X_OK) or path.endswith(_SCRIPTS)):
+                self.programs[os.path.basename(path)] = None
+
+    def _path(self, name: str | bytes | os.PathLike[Any]) -> str | None:
+        """Return the real path of a file or folder that counts as input of the method, else None."""
         path = os.path.realpath(os.path.abspath(os.fsdecode(name)))
         is_system = path.startswith(_SYSTEM) and not path.startswith("/usr/local/")
-        if is_system or path in self._names or path in self._written:
-            return
+        if is_system or path in self._written:
+            return None
         if _CACHES.intersection(path.split(os.sep)):
             try:
                 path = importlib.util.source_from_cache(path)
             except ValueError:  # no bytecode of Python itself
-                return
+                return None
         try:
             found = os.stat(path)
-        except (OSError, ValueError):
-            return
-        is_known_kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-        is_new = max(found.st_mtime_ns, found.st_ctime_ns) > self._since_ns and stat.S_ISREG(found.st_mode)
-        if is_known_kind and not is_new and not _belongs_to_python(path):
-            self._names[path] = None
+        except OSError:
+            return None
+        is_file, is_folder = stat.S_ISREG(found.st_mode), stat.S_ISDIR(found.st_mode)
+        is_new = is_file and max(found.st_mtime_ns, found.st_ctime_ns) > self._since_ns
+        counts = (is_file or is_folder) and not is_new and not _belongs_to_python(path)
+        return path if counts else None
 
     def note_written(self, name: Any) -> None:
         """Note a file that the method writes, so that reading it later is not recorded."""
@@ -161,7 +177,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     if recorder is None and _in_user_code():
         recorder = _active[-1]
     if isinstance(recorder, OpenedFiles):
-        handler(recorder, args)
+        with suppress(ValueError, OSError):  # not a path: it has a NUL, or the current folder was removed
+            handler(recorder, args)
 
 
 def _in_user_code() -> bool:
@@ -205,7 +222,7 @@ def _started(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
     first = [os.fsdecode(program)] if program else []
     for name in dict.fromkeys([*first, *names]):
         place = shutil.which(name) if os.sep not in name else None
-        recorder.note(place or (os.path.join(os.fsdecode(folder), name) if folder else name))
+        recorder.note_word(place or (os.path.join(os.fsdecode(folder), name) if folder else name))
 
 
 def _commanded(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:

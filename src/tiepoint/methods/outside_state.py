@@ -164,6 +164,12 @@ class OutsideState:
                 f"`{name}` reads environment variables whose names it computes; name them in the source, or "
                 "read them in the constructor",
             )
+        if name in index.computed_files and not name.endswith("__init__"):
+            raise NotHashable(
+                "",
+                f"`{name}` opens files with `{index.computed_files[name]}`, whose names it computes; pass "
+                "the file as a parameter, or store its path as an attribute",
+            )
         if name in index.computed_imports or {"sys", "modules"} <= set(code.co_names):
             for module in {**sys.modules, **self.content.modules}.values():
                 file = getattr(module, "__file__", None)

@@ -266,6 +266,13 @@ def environment_names(node: ast.AST) -> list[ast.expr]:
     return []
 
 
+def reads_all_variables(node: ast.AST) -> bool:
+    """Return whether code iterates over the environment variables."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("items", "keys", "values") and _is_environ(node.func.value)
+    return isinstance(node, ast.For | ast.comprehension) and _is_environ(node.iter)
+
+
 def _is_environ(node: ast.expr) -> bool:
     return getattr(node, "attr", getattr(node, "id", "")) == "environ"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from ..core.hashing import hash_bytes
-from .source_files import called_name, environment_names
+from .source_files import called_name, environment_names, reads_all_variables
 
 MISSING = object()
 """A value that the source does not state as a literal."""
@@ -60,7 +60,8 @@ class SourceIndex:
     literals, `MISSING` if computed), `literals` the values of names that are assigned once, as a literal, and
     `imports` the module, level and name behind every name that the module imports. `computed_imports` and
     `computed_variables` are the functions that import modules and read environment variables by names that
-    are not literals.
+    are not literals. `computed_files` has the functions that open files under computed names without Python,
+    each with the function that it calls, such as ``imread``.
     """
 
     codes: dict[str, set[str]] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class SourceIndex:
     imports: dict[str, tuple[str, int, str | None]] = field(default_factory=dict)
     computed_imports: set[str] = field(default_factory=set)
     computed_variables: set[str] = field(default_factory=set)
+    computed_files: dict[str, str] = field(default_factory=dict)
 
 
 def source_index(file: Path) -> SourceIndex:
@@ -122,14 +124,85 @@ def _visit(body: list[ast.stmt], prefix: str, index: SourceIndex, *, top: bool) 
                 _visit(handler.body, prefix, index, top=top)
 
 
-def _add_computed(node: ast.AST, name: str, index: SourceIndex) -> None:
-    """Note whether a function computes the names of modules or environment variables."""
+def _add_computed(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, index: SourceIndex) -> None:
+    """Note whether a function computes the names of modules, environment variables or files."""
+    values: dict[str, list[ast.expr | None]] = {}
     for inner in ast.walk(node):
-        if isinstance(inner, ast.Call) and called_name(inner) in ("import_module", "__import__"):
-            if not isinstance(inner.args[0] if inner.args else None, ast.Constant):
+        if isinstance(inner, ast.stmt):
+            for target, value in _assigned(inner):
+                values.setdefault(target, []).append(value)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call):
+            called, first = (
+                called_name(inner),
+                next(iter([*inner.args, *(k.value for k in inner.keywords)]), None),
+            )
+            if called in ("import_module", "__import__") and not isinstance(first, ast.Constant):
                 index.computed_imports.add(name)
-        elif any(not isinstance(v, ast.Constant | ast.Name) for v in environment_names(inner)):
+            if _opens_file(inner) and first is not None and not _is_traced(first, values):
+                index.computed_files[name] = called
+        if reads_all_variables(inner) or any(
+            not isinstance(v, ast.Constant | ast.Name) for v in environment_names(inner)
+        ):
             index.computed_variables.add(name)
+
+
+_READERS = frozenset(
+    (
+        "imread",
+        "imreadmulti",
+        "File",
+        "FileStorage",
+        "VideoCapture",
+        "InferenceSession",
+        "safe_open",
+        "readNet",
+    )
+)
+"""Functions that open files without Python, which cannot be observed."""
+_READERS_OF = {"load": "jit", "load_file": "torch"}
+
+
+def _opens_file(call: ast.Call) -> bool:
+    name, owner = called_name(call), getattr(call.func, "value", None)
+    of = getattr(owner, "attr", getattr(owner, "id", ""))
+    return name in _READERS or name.startswith("readNetFrom") or _READERS_OF.get(name, "-") == of
+
+
+def _is_traced(node: ast.expr, values: dict[str, list[ast.expr | None]], depth: int = 0) -> bool:
+    """Return whether a path consists of literals, attributes of ``self`` and names that are bound to those.
+
+    The key has the content of files that attributes and literals name.
+    """
+    if depth > 8:
+        return False
+    inner = partial(_is_traced, values=values, depth=depth + 1)
+    match node:
+        case ast.Constant() | ast.Attribute(value=ast.Name(id="self")):
+            return True
+        case ast.Name(id=name) if name in values:
+            return all(v is not None and inner(v) for v in values[name])
+        case ast.Name(id=name):
+            return name == "__file__" or name.isupper()  # else a parameter, or computed by the module
+        case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant()):
+            return inner(left)
+        case ast.Attribute(value=value, attr="parent"):
+            return inner(value)
+        case ast.Call(args=args) if called_name(node) in ("str", "Path", "fspath", "as_posix", "resolve"):
+            return (
+                all(map(inner, args))
+                if args
+                else isinstance(node.func, ast.Attribute) and inner(node.func.value)
+            )
+        case ast.Call(args=[first, *rest]) if called_name(node) in ("join", "joinpath", "with_name"):
+            is_method = isinstance(node.func, ast.Attribute) and called_name(node) != "join"
+            path = node.func.value if is_method and isinstance(node.func, ast.Attribute) else first
+            return inner(path) and all(
+                isinstance(r, ast.Constant) for r in (rest if path is first else [first])
+            )
+        case ast.Call(args=[first]) if called_name(node) == "dirname":
+            return inner(first)
+    return False
 
 
 def _add_import(node: ast.Import | ast.ImportFrom, index: SourceIndex) -> None:

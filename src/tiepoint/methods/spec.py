@@ -82,13 +82,19 @@ class Stage:
     def without_paths(self) -> Stage:
         """Return the stage as shown in tables: the last part of paths, and a class without its Python file.
 
-        >>> str(Stage("kornia", {"weights": "/far/away/tfeat.params"}, "TFeat").without_paths())
-        'kornia:TFeat?weights=tfeat.params'
+        Truth values are written as users write them.
+
+        >>> str(Stage("kornia", {"weights": "/far/away/tfeat.params", "a": True}, "TFeat").without_paths())
+        'kornia:TFeat?weights=tfeat.params&a=true'
         >>> str(Stage("some/my.py", {}, "Slow").without_paths())
         'Slow'
         """
         params = {
-            k: Path(v).name if isinstance(v, str | Path) and "/" in str(v) else v
+            k: str(v).lower()
+            if isinstance(v, bool)
+            else Path(v).name
+            if isinstance(v, str | Path) and "/" in str(v)
+            else v
             for k, v in self.params.items()
         }
         if self.name.endswith(".py"):

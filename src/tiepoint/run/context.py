@@ -32,8 +32,10 @@ MAX_LISTED_PROBLEMS = 20
 REPEATED, SAME, DIFFERS = "repeated", "same", "differs"
 """Entry in the header of features that were computed twice, and its values."""
 
-UNKEYED = "unkeyed"
-"""Entry in the header of features: what user code opened although it is not in the cache key."""
+UNKEYED, PROGRAMS = "unkeyed", "programs"
+"""Entries in the header of features: what user code opened although it is not in the cache key, and the
+programs that it started.
+"""
 
 Progress = Callable[[str, int, int], None]
 """Progress callback, called with the name of a stage, the number of finished steps and the total."""
@@ -56,7 +58,8 @@ class FeatureSummary:
     """Total extraction time, number of descriptors and number of failed descriptors of a run.
 
     `differing` is the number of items whose features the method did not reproduce. `unkeyed` has the names of
-    files, folders and servers that determine the features and are not in their cache key.
+    files, folders and servers that determine the features and are not in their cache key, `programs` those of
+    programs that user code started.
     """
 
     time_s: float
@@ -64,6 +67,7 @@ class FeatureSummary:
     failed: int
     differing: int = 0
     unkeyed: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
 
 class RecordWriters:
@@ -171,6 +175,8 @@ class RunContext:
         }
         if self.temporary_key is None and (unkeyed := self.method.unkeyed()):
             facts[UNKEYED] = unkeyed
+        if self.method.opened is not None and self.method.opened.programs:
+            facts[PROGRAMS] = list(self.method.opened.programs)
         self.features.put(feature_key, arrays, **facts)
 
     def arrays(self, key: str) -> Arrays:
@@ -181,6 +187,7 @@ class RunContext:
         """Return total time, number of descriptors and number of failures of all cached features."""
         seconds, total, failed, differing = 0.0, 0, 0, 0
         unkeyed: dict[str, None] = {}
+        programs: dict[str, None] = {}
         for key in self.feature_keys.values():
             meta = self.features.meta(key)
             if meta is None:
@@ -191,7 +198,8 @@ class RunContext:
             failed += self.features.failed_count(key)
             differing += meta.get(REPEATED) == DIFFERS
             unkeyed.update(dict.fromkeys(meta.get(UNKEYED, ())))
-        return FeatureSummary(seconds, total, failed, differing, tuple(unkeyed))
+            programs.update(dict.fromkeys(meta.get(PROGRAMS, ())))
+        return FeatureSummary(seconds, total, failed, differing, tuple(unkeyed), tuple(programs))
 
     def discard_unkeyed(self) -> None:
         """Remove features that an interrupted run left in the cache under an incomplete key."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.errors import InputError, StoreError, TiepointError
 from ..core.file_stamps import file_stamp
-from ..core.formatting import count_text
+from ..core.formatting import count_text, first_few
 from ..core.scores import NOT_DETERMINISTIC, Score
 from ..datasets.validation.truth_check import NO_OPENCV, check_ground_truth
 from ..store.maintenance.journal import FOLDER as JOURNAL_FOLDER
@@ -139,6 +139,7 @@ def evaluate_prepared(
         *_failed_descriptors(summary),
         *_differing_items(method.name, summary),
         *_unkeyed_names(method.name, unkeyed),
+        *_started_programs(method.name, summary.programs if cached and not unkeyed else ()),
     ]
     warnings = list(dict.fromkeys([*manifest.warnings, *method.notices, *notices]))
     for protocol in protocols:
@@ -230,6 +231,16 @@ def _unkeyed_names(method: str, names: Sequence[str]) -> list[str]:
     return [
         f"The features of {method} are not cached because its code opened {names[0]}{more}, which the cache "
         "key does not contain; pass the file as a parameter, or store its path as an attribute."
+    ]
+
+
+def _started_programs(method: str, names: Sequence[str]) -> list[str]:
+    """Return a warning if the features depend on programs, which may read files that no key contains."""
+    if not names:
+        return []
+    return [
+        f"{method} starts {first_few(names, 3)}; its cached features are recomputed if the program or a file "
+        "in its command changes, but not if another file that the program reads changes"
     ]
 
 

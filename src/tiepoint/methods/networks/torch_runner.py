@@ -47,14 +47,28 @@ def check_torch_device(device: str, where: str) -> Any:
 @contextmanager
 def plain_float32() -> Iterator[None]:
     """Disable gradients, TF32 and algorithm search, so that equal input gives bit-identical output."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    exact = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
+    backends: Any = torch.backends
+    flags = {"enabled": True, "benchmark": False, "deterministic": True}
+    wanted: list[tuple[Any, str, Any]] = [(backends.cudnn, name, value) for name, value in flags.items()]
+    if hasattr(backends, "fp32_precision"):  # the older settings cannot be read once a newer one was set
+        owners = (backends.cuda.matmul, backends.mkldnn.matmul, backends.cudnn.conv, backends.mkldnn.conv)
+        wanted += [(owner, "fp32_precision", "ieee") for owner in owners]
+    else:
+        wanted += [(backends.cudnn, "allow_tf32", False)]
+    older = None if hasattr(backends, "fp32_precision") else torch.get_float32_matmul_precision()
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in wanted]
     try:
-        with torch.inference_mode(), torch.backends.cudnn.flags(**exact):
+        for owner, name, value in wanted:
+            setattr(owner, name, value)
+        if older is not None:
+            torch.set_float32_matmul_precision("highest")
+        with torch.inference_mode():
             yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        if older is not None:
+            torch.set_float32_matmul_precision(older)
+        for owner, name, value in before:
+            setattr(owner, name, value)
 
 
 class NetworkRunner:

@@ -63,6 +63,7 @@ def lines_figure(
 
     The picture shows the first twelve lines. The CSV data has all lines with their bands.
     """
+    lines = [_without_zero_width(line) for line in lines]
     drawn = [line for line in lines if len(line.x)][:MAX_SERIES]
     names = [short(line.name, MAX_NAME_CHARS) for line in drawn]
     few = len(drawn[0].x) <= 25 if drawn else True
@@ -112,14 +113,27 @@ def lines_figure(
         bottom=0.5 + 0.17 * entries_high,
         top=TOP,
     )
-    bands = sum(line.low is not None for line in drawn)
+    banded = [line.low for line in drawn if line.low is not None]
+    bands = len(banded)
     notes = [caption]
     if bands:
         which = "Bands" if bands <= MAX_BANDS else f"Bands (of the best {MAX_BANDS})"
         notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
+    if any(np.isnan(low).any() for low in banded[:MAX_BANDS]):
+        notes.append("There is no band where all scenes have the same value.")
     notes.append(only_best(len(drawn), len(lines)).strip())
     text = " ".join(n for n in notes if n)
     return Figure(name, f"{title}.", text, picture, _data(lines, x_label, y_label), kind=kind, group=group)
+
+
+def _without_zero_width(line: Line) -> Line:
+    """Return a line without its band where the band has no width. Values of 0 and 1 keep it."""
+    if line.low is None or line.high is None:
+        return line
+    is_equal = (line.low == line.high) & (line.y > 0) & (line.y < 1)
+    low, high = (np.where(is_equal, np.nan, bound) for bound in (line.low, line.high))
+    is_empty = not np.isfinite(low).any()
+    return Line(line.name, line.x, line.y) if is_empty else Line(line.name, line.x, line.y, low, high)
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:
@@ -132,7 +146,8 @@ def _ticks(lines: Sequence[Line]) -> list[float]:
 def _data(lines: Sequence[Line], x_label: str, y_label: str) -> str:
     rows = []
     for line in lines:
-        low, high = ([None] * len(line.x) if v is None else v.tolist() for v in (line.low, line.high))
+        bounds = (np.full(len(line.x), np.nan) if v is None else v for v in (line.low, line.high))
+        low, high = ([v if np.isfinite(v) else None for v in bound.tolist()] for bound in bounds)
         rows += [[line.name, *row] for row in zip(line.x.tolist(), line.y.tolist(), low, high, strict=True)]
     return to_csv(["method", x_label, y_label.removesuffix(" (%)"), "low", "high"], rows)
 
@@ -203,7 +218,7 @@ def _line(section: TaskSection, run: Run, metric: str, key: str) -> Line:
     x = np.array([p[0] for p in points])
     y = np.array([p[1].value for p in points])
     bounds = np.array([[p[1].low, p[1].high] for p in points], np.float64)
-    if not len(bounds) or not np.isfinite(bounds).all():
+    if not np.isfinite(bounds).any():
         return Line(section.names[run.id], x, y)
     return Line(section.names[run.id], x, y, *bounds.T)
 
