@@ -169,9 +169,66 @@ def test_memoised_results_of_attribute_are_not_cached(load):
         ('float(os.environ["SI" + "ZE"])', False),
         ('float(os.environ.get(f"{self.__module__[:0]}SIZE", 1))', False),
         ('float(os.getenv("SIZE".upper()))', False),
+        ('float([v for k, v in os.environ.items() if k == "SIZE"][0])', False),
+        ('len([k for k in os.environ if k == "SIZE"])', False),
+        ('len(dict(os.environ, SIZE="4")) * 0', True),
     ],
 )
 def test_environment_variable_of_computed_name_is_not_cached(load, monkeypatch, expression, is_cached):
     monkeypatch.setenv("SIZE", "4")
     reason = resolved(load(user=SOURCE.format(expression), helpers=HELPERS).M()).uncached_reason
     assert reason is None if is_cached else "environment variables whose names it computes" in reason
+
+
+READER = """
+import cv2
+import os
+from pathlib import Path
+HERE = Path(__file__).parent
+class M:
+    def __init__(self):
+        self.path = "a.png"
+        self.start = cv2.imread(f"{self.path}")
+    def describe(self, p):
+        folder = HERE / "weights"
+        name = "b" + self.path
+        image = cv2.imread({})
+        return p.reshape(len(p), -1) + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "is_cached"),
+    [
+        ('"a.png"', True),
+        ("self.path", True),
+        ("str(Path(self.path))", True),
+        ('str(HERE / "a.png")', True),
+        ('str(folder / "a.png")', True),
+        ('os.path.join(os.path.dirname(__file__), "a.png")', True),
+        ('str(Path(__file__).with_name("a.png"))', True),
+        ("name", False),
+        ('f"{folder}/a.png"', False),
+        ("str(HERE / self.path)", False),
+        ('os.path.join("weights", self.path)', False),
+        ('str(Path(self.path).with_suffix(".jpg"))', False),
+        ('str(next(HERE.glob("*.png")))', False),
+        ("filename=name", False),
+    ],
+)
+def test_file_of_computed_name_read_without_python_is_not_cached(load, path, is_cached):
+    pytest.importorskip("cv2")
+    reason = resolved(load(user=READER.replace("{}", path)).M()).uncached_reason
+    assert reason is None if is_cached else "opens files with `imread`" in reason
+
+
+def test_key_with_plain_opencv_differs(load):
+    cv2 = pytest.importorskip("cv2")
+    user = load(user=READER.replace("{}", '"a.png"'))
+    before = key(user.M())
+    try:
+        cv2.setUseOptimized(False)
+        assert key(user.M()) != before
+    finally:
+        cv2.setUseOptimized(True)
+    assert key(user.M()) == before

@@ -54,7 +54,7 @@ READ = """
 
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:(The features of .* are not cached|the transform is fitted):UserWarning"
+    "ignore:(The features of .* are not cached|Mine starts tool.sh|the transform is fitted):UserWarning"
 )
 
 
@@ -209,6 +209,21 @@ def test_evaluate_transform_fitted_on_unkeyed_features_is_fitted_again(patches: 
         scores.append(run.value("map"))
     assert scores[0] != scores[1]
     assert not list((tmp_path / "store" / "transforms").rglob("*"))
+
+
+def test_evaluate_method_that_starts_program_is_cached_with_warning(patches: Path, tmp_path: Path) -> None:
+    body = 'return float(subprocess.check_output([str(HERE / "tool.sh")]))'
+    (tmp_path / "mine.py").write_text(f"{HEAD}        {body}\n")
+    tool = tmp_path / "tool.sh"
+    tool.write_text("#!/bin/sh\ncat $(dirname $0)/w_a.txt\n")
+    tool.chmod(0o755)
+    set_power(tmp_path, 1)
+    method, given = f"{tmp_path / 'mine.py'}:Mine", {"data": patches, "store": tmp_path / "store"}
+    for task in ("hpatches/matching", "hpatches/verification"):
+        run = tp.evaluate(method, task=task, **given)  # type: ignore[arg-type]
+        assert any("starts tool.sh" in w for w in run.warnings)
+        assert not any("not cached" in w for w in run.warnings)
+    assert list((tmp_path / "store" / "features").rglob("*.npy"))
 
 
 @pytest.mark.slow

@@ -240,3 +240,20 @@ def test_short_memory_on_a_gpu():
     assert len(short.warnings) == 1
     for a, b in zip(found, made(short.batch).stream(iter(items)), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_plain_float32_with_newer_setting_of_user_restores_it():
+    if not hasattr(torch.backends, "fp32_precision"):
+        pytest.skip("this torch has only the older settings")
+    owner = torch.backends.cuda.matmul
+    before = owner.fp32_precision
+    try:
+        owner.fp32_precision = "tf32"
+        with runner_module.plain_float32():
+            assert owner.fp32_precision == "ieee"
+            assert torch.backends.cudnn.conv.fp32_precision == "ieee"
+            assert torch.backends.cudnn.deterministic
+        assert owner.fp32_precision == "tf32"
+        assert not torch.backends.cudnn.deterministic
+    finally:
+        owner.fp32_precision = before

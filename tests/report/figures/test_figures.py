@@ -118,3 +118,24 @@ def test_many_methods_are_drawn_in_part_and_written_in_full(section: TaskSection
     figure = lines_figure(looks, lines, name="n", title="t", caption="", x_label="x", y_label="y")
     assert f"best {MAX_SERIES} methods" in figure.caption
     assert len({row[0] for row in rows(figure.csv)[1:]}) == 25
+
+
+def test_bands_without_width_inside_the_range_are_left_out(section: TaskSection) -> None:
+    x = np.array([0.0, 1.0, 2.0, 3.0])
+    y, low, high = (
+        np.array([0.0, 0.5, 0.6, 1.0]),
+        np.array([0.0, 0.5, 0.5, 1.0]),
+        np.array([0.0, 0.5, 0.7, 1.0]),
+    )
+    looks = replace(section, looks={"a": 0, "b": 1})
+    lines = [Line("a", x, y, low, high), Line("b", x, y * 0 + 0.5, y * 0 + 0.5, y * 0 + 0.5)]
+    figure = lines_figure(looks, lines, name="n", title="t", caption="", x_label="x", y_label="y")
+    assert "There is no band where all scenes have the same value." in figure.caption
+    found = {(r[0], r[1]): r[3:5] for r in rows(figure.csv)[1:]}
+    assert found["a", "1.0"] == ["", ""]
+    assert [float(v) for v in found["a", "2.0"]] == [0.5, 0.7]
+    assert [float(v) for v in found["a", "3.0"]] == [1.0, 1.0]
+    assert all(found["b", f"{v:.1f}"] == ["", ""] for v in x)
+    whole = lines_figure(looks, [Line("a", x, y, y - 0.1, y + 0.1)], name="n", title="t", caption="",
+                         x_label="x", y_label="y")  # fmt: skip
+    assert "no band" not in whole.caption
