@@ -171,13 +171,13 @@ class OutsideState:
                 "the file as a parameter, or store its path as an attribute",
             )
         if name in index.computed_imports or {"sys", "modules"} <= set(code.co_names):
+            folders = {os.path.dirname(source) for source in self.sources}
             for module in {**sys.modules, **self.content.modules}.values():
-                file = getattr(module, "__file__", None)
-                is_read = (
-                    module is not None and "@pytest_ar" not in vars(module) and module.__name__ != "__main__"
-                )
-                if isinstance(file, str) and is_read and self._is_user(file):
-                    self.content.files.add(Path(file))
+                path = getattr(module, "__file__", None)
+                if not isinstance(path, str) or not self._is_user(path) or "@pytest_ar" in vars(module):
+                    continue
+                self.content.files.add(Path(path))
+                if os.path.dirname(os.path.realpath(path)) in folders and module.__name__ != "__main__":
                     self._all(vars(module), code)
 
     def _all(self, variables: Mapping[str, Any], code: CodeType) -> None:

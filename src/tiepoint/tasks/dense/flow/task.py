@@ -102,7 +102,8 @@ class DenseFlow(PairTask):
             ),
             "aepe": ENDPOINT_ERROR,
             "fl": MetricInfo(
-                "share of pixels whose error exceeds both 3 px and 5 % of the true displacement",
+                "share of the pixels with known true flow whose error exceeds both 3 px and 5 % of the "
+                "true displacement",
                 better="lower",
             ),
         },
