@@ -173,8 +173,8 @@ class OutsideState:
         if name in index.computed_imports or {"sys", "modules"} <= set(code.co_names):
             folders = {os.path.dirname(source) for source in self.sources}
             for module in {**sys.modules, **self.content.modules}.values():
-                path = getattr(module, "__file__", None)
-                if not isinstance(path, str) or not self._is_user(path) or "@pytest_ar" in vars(module):
+                path: Any = getattr(module, "__file__", None)
+                if not self._is_file_of_user(path) or "@pytest_ar" in vars(module):
                     continue
                 self.content.files.add(Path(path))
                 if os.path.dirname(os.path.realpath(path)) in folders and module.__name__ != "__main__":
@@ -196,7 +196,9 @@ class OutsideState:
             self._all(variables, code)
         if names & _LOOKS_UP:
             for module in (variables.get(name) for name in code.co_names):
-                if isinstance(module, ModuleType) and self._is_user(getattr(module, "__file__", None) or "<"):
+                if isinstance(module, ModuleType) and self._is_file_of_user(
+                    getattr(module, "__file__", None)
+                ):
                     self._all(vars(module), code)
         for step, after in zip(steps, [*steps[1:], None], strict=True):
             if step.opname in _READS and step.argval in variables and not step.argval.startswith("__"):
@@ -236,7 +238,7 @@ class OutsideState:
         if (id(module), id(code)) in self._visited:
             return
         self._visited.add((id(module), id(code)))
-        is_user = self._is_user(getattr(module, "__file__", None) or "<none>")
+        is_user = self._is_file_of_user(getattr(module, "__file__", None))
         for name in code.co_names:
             if name not in vars(module) or name.startswith("__"):
                 continue
@@ -322,6 +324,10 @@ class OutsideState:
 
     def _is_user(self, file: str) -> bool:
         return os.path.realpath(file) in self.sources or not (file.startswith("<") or is_installed(file))
+
+    def _is_file_of_user(self, path: Any) -> bool:
+        """Return whether a path is an existing file of user code. ``torch.ops`` has none."""
+        return isinstance(path, str) and self._is_user(path) and os.path.isfile(path)
 
     def _file_of(self, cls: type) -> str | None:
         module = self.content.modules.get(cls.__module__) or sys.modules.get(cls.__module__)
