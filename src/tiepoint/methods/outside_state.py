@@ -326,8 +326,8 @@ class OutsideState:
         return os.path.realpath(file) in self.sources or not (file.startswith("<") or is_installed(file))
 
     def _is_file_of_user(self, path: Any) -> bool:
-        """Return whether a path is an existing file of user code. ``torch.ops`` has none."""
-        return isinstance(path, str) and self._is_user(path) and os.path.isfile(path)
+        """Return whether a path is a file of user code. That of ``torch.ops`` has no folder."""
+        return isinstance(path, str) and os.path.isabs(path) and self._is_user(path)
 
     def _file_of(self, cls: type) -> str | None:
         module = self.content.modules.get(cls.__module__) or sys.modules.get(cls.__module__)
