@@ -34,7 +34,7 @@ def simulation() -> Any:
 
 def test_level_of_every_simulation_is_below_five_percent() -> None:
     wilson = simulation().wilson
-    assert len(ROWS) >= 4
+    assert len(ROWS) == 13
     for name, races, wrong, share, low, high in ROWS:
         n, k = int(races), int(wrong)
         assert n >= 2000, name
