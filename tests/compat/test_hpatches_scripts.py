@@ -209,7 +209,7 @@ def test_failed_rows_are_counted_aloud(place, capsys):
 def test_where_the_reference_stops_there_is_no_number(place, capsys, task):
     spoil("e1", "nan", rows=range(11))
     assert evaluate(f"--task={task}") == 2
-    assert f"{task} has no number: the Python tool stops at" in capsys.readouterr().err
+    assert f"{task} has no score, because the Python tool stops at" in capsys.readouterr().err
     assert not Path(f"results/mine_{task}_a.json").exists()
 
 

@@ -261,7 +261,7 @@ def load_memo(path: Path) -> None:
 
 
 def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
-    """Return the latest saved hashes of those files whose size, modification time and inode are the same."""
+    """Return the latest saved hash of each file whose size, modification time and inode have not changed."""
     latest = {name: (stamp, digest) for (name, stamp), digest in sorted(_saved_hashes(path), key=_ctime)}
     found = []
     for name, (stamp, digest) in latest.items():

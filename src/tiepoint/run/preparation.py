@@ -129,7 +129,10 @@ class _ResolvedMethod:
 
 
 class _Preparation:
-    """Opens tasks and resolves methods of several requests. Collects errors and skips dependent steps."""
+    """Preparation of several requests: open tasks, resolve methods, collect errors.
+
+    Steps that depend on a failed step are skipped.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -159,7 +162,7 @@ class _Preparation:
         self.seconds[key] = time.perf_counter() - started
 
     def resolve(self, request: RunRequest) -> None:
-        """Resolve the method of a request unless an earlier request did, and add the items to check."""
+        """Resolve the method of a request, unless an earlier request has the same. Add its items to check."""
         key = task_key(request)
         task, opened, own = self.tasks[key], self.opened.get(key), request_key(request)
         if task is None:

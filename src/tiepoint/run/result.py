@@ -208,7 +208,7 @@ class Run:
         records = [by[comparison] for by in self.unit_records.values() if comparison in by]
         if self.task != "keypoints/ranking" or not records:
             raise InputError(
-                f"run {self.id}: needs records of keypoints/ranking under workbench; "
+                f"run {self.id} has no records of keypoints/ranking under workbench; "
                 'evaluate with `task="keypoints/ranking", protocol="workbench"`'
             )
         metrics = experiment_metrics(records)

@@ -219,7 +219,7 @@ class FeatureCache:
         if meta is None:
             raise self._damaged(key, "it has no meta.json")
         if content_hash(fresh.get(key)) != meta["content"]:
-            raise self._damaged(key, "hash mismatch of its arrays")
+            raise self._damaged(key, "its arrays do not match their content hash")
         return meta
 
 

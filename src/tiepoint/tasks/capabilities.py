@@ -39,13 +39,13 @@ class HasSceneCurves(Protocol):
 
 @runtime_checkable
 class HasCases(Protocol):
-    """Task whose records contain a score for every single query or pair."""
+    """Task whose records contain a score of each query or pair (case)."""
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the cases of a scene from records of `exact`. None if the scene has no cases.
+        """Return the queries or pairs of a scene with their scores. None if the scene has none.
 
-        `records` belong to the unit named after the scene. If no unit has that name, they belong to all
-        units.
+        The scores are computed from `records` of the protocol `exact`. These are the records of the unit that
+        has the name of the scene. If no unit has this name, they are the records of all units.
         """
 
 
@@ -62,7 +62,7 @@ class HasPairAccuracy(Protocol):
     """Task that computes an accuracy for every image pair."""
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-        """Return (item, accuracy) tuples: one per item, or one per direction of the item."""
+        """Return tuples (item, accuracy), one per item or one per direction of an item."""
 
 
 @runtime_checkable

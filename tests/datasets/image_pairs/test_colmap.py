@@ -108,7 +108,7 @@ def test_cameras_without_distortion_are_exact(tmp_path: Path, camera: str) -> No
         ("MINE 640 480 500 320 240", "the model MINE is not known"),
         ("PINHOLE 640", "expected number, MODEL, width, height, parameters"),
         ("PINHOLE 640 480 0 510 320 240", "K0 is not invertible"),
-        ("PINHOLE 640 481 500 510 320 240", "has 640 x 480 pixels, 640 x 481 are stated"),
+        ("PINHOLE 640 481 500 510 320 240", "has 640 x 480 pixels, but 640 x 481 are stated"),
     ],
 )
 def test_a_camera_is_never_taken_for_another(tmp_path: Path, camera: str, said: str) -> None:

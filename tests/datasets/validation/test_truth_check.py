@@ -263,7 +263,7 @@ REAL_LIES: dict[str, dict[str, tuple[Lie, str]]] = {
         "identical images": (evd_identical, IDENTICAL),
     },
     "wxbs": {
-        "scene copied": (wxbs_copied, "share an image file: one scene"),
+        "scene copied": (wxbs_copied, "share an image file and count as one scene"),
         "identical images": (wxbs_identical, IDENTICAL),
     },
     "tss": DENSE_LIES,
@@ -420,7 +420,7 @@ def test_check_baseline_unit_is_noted(factor: float, noted: bool, demo: Path, tm
     edit_json(root, scale)
     report = check_dataset(root)
     assert report.warnings == ()
-    assert any("No angular score depends on the unit" in fact for fact in report.facts) is noted
+    assert any("Angular scores do not depend on it" in fact for fact in report.facts) is noted
 
 
 def test_check_unrelated_pose_warns(demo: Path, tmp_path: Path) -> None:

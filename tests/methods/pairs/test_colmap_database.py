@@ -108,7 +108,7 @@ def test_homography_is_converted_to_first_centre_at_zero(tmp_path):
         ("drop table matches", "no table matches"),
         ("drop table images", "no table images"),
         ("update matches set data = x'00'", "1 bytes for 30 rows and 2 columns"),
-        ("update matches set rows = 'x'", "not two integers and bytes"),
+        ("update matches set rows = 'x'", "rows and cols must be integers"),
         ("update matches set pair_id = pair_id + 900 where pair_id = (select max(pair_id) from matches)",
          "unknown image"),
         ("update keypoints set rows = 2, data = substr(data, 1, 16)", "refers to keypoint"),

@@ -237,8 +237,8 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     shared = _shared(views)
     if not shared and not findings.problems:
         findings.problems.append(
-            f"no two of {count_text(len(views), 'image')} share {SHARED} points and {OVERLAP:.0%} of all; "
-            f"list the pairs in {PAIRS}"
+            f"no two of {count_text(len(views), 'image')} share {SHARED} points and {OVERLAP:.0%} of the "
+            f"points of one of them; list the pairs in {PAIRS}"
         )
     names = list(shared)
     if len(names) > MAX_PAIRS:

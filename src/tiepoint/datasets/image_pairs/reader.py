@@ -32,7 +32,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     Args:
         path: A file or folder of any known layout (docs/pairs-data.md lists them).
         needs: Ground truth that each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H),
-            `keypoints`, or `any` for nothing.
+            `keypoints`, or `any` if nothing is required.
         images: Root folder of image names. By default, the folder of the file, then its sub-folder `images`.
 
     Raises:

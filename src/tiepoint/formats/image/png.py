@@ -195,8 +195,8 @@ def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[
     """Inflate compressed bytes into a buffer that each thread reuses.
 
     Allocating and freeing megabytes in several threads would cost more time than inflating. The system's zlib
-    writes into the buffer in one call without the interpreter lock. Python's own, which allocates its output,
-    is used if there is no system library, and explains corrupt data.
+    writes into the buffer in one call without the interpreter lock. Python's zlib is used if there is no
+    system library, and for the error message about corrupt data.
     """
     raw = thread_workspace().take("png", (size,), np.uint8)
     uncompress = _system_uncompress()
@@ -215,7 +215,7 @@ def _wrong_size(size: int) -> str:
 
 @cache
 def _system_uncompress() -> Any:
-    """Return `uncompress` of the system's zlib. None if there is none."""
+    """Return the function `uncompress` of the system's zlib. None if the system has no zlib."""
     try:
         found = ctypes.CDLL("libz.so.1").uncompress
     except (OSError, AttributeError):

@@ -34,7 +34,7 @@ EXPORTED = {"tiepoint_keypoints": "keypoints", "tiepoint_valid": "valid"}
 
 
 class StoredFeatures(NamedTuple):
-    """Features of one image: keypoints, descriptors (n, d), optional validity, stored position dtype."""
+    """Features of one image: keypoints, descriptors (n, d), validity or None, and dtype of the positions."""
 
     keypoints: Keypoints
     descriptors: Array

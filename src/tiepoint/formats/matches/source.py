@@ -116,7 +116,7 @@ class IndexedSource:
             raise self._error(f"has no dataset {', '.join(missing)}; export the run again")
         order, facts = (self.exported[name] for name in EXPORTED)
         if order.dtype.kind != "i" or not np.array_equal(np.sort(order), rows):
-            raise self._error(f"{EXPORTED[0]} is not an order of the matches; export the run again")
+            raise self._error(f"{EXPORTED[0]} is not a permutation of the matches; export the run again")
         if facts.dtype.kind != "i" or facts.shape != (3,):
             raise self._error(f"{EXPORTED[1]} does not have three integers; export the run again")
         place = np.searchsorted(rows, order)

@@ -140,7 +140,8 @@ def resize_flow_pair(
 def same_scale(size: Size, full: Size, other: Size) -> Size:
     """Return the size `other` with each side multiplied by the same side of `size` / `full`.
 
-    Used if a method returned one flow only: the other image is assumed to have the same scale on each axis.
+    Used if a method returned only one flow. The other image is then assumed to have the same scale on each
+    axis.
 
     >>> same_scale((20, 30), (40, 60), (50, 80)), same_scale((20, 60), (40, 60), (50, 80))
     ((25, 40), (25, 80))

@@ -130,7 +130,7 @@ def _acos(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angl
 
 
 def _one_by_one(t: Stack, t_gt: Stack) -> Angles:
-    """Return t . t_gt and |t||t_gt| of every pair of vectors, in the arithmetic of NumPy for one vector."""
+    """Return t . t_gt and |t||t_gt| of every pair of vectors, computed for one vector at a time."""
     shape = np.broadcast_shapes(t.shape, t_gt.shape)
     rows = [np.broadcast_to(v, shape).reshape(-1, 3) for v in (t, t_gt)]
     dot = [np.dot(a, b) for a, b in zip(*rows, strict=True)]

@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Rows `first` with their nearest rows `second`, the two smallest distances, and whether mutual."""
+    """Nearest row `second` of each row `first`, the two smallest distances, and whether they are mutual."""
 
     first: Ints
     second: Ints

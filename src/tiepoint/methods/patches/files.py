@@ -89,7 +89,7 @@ class DescriptorFiles:
             raise ProblemsError(f"descriptors in {self.folder}", problems)
 
     def has_item(self, item: Item) -> bool:
-        """Return whether there is at least one file for an item."""
+        """Return whether at least one file exists for an item."""
         try:
             return self._find(item) is not None
         except InputError:
@@ -104,7 +104,9 @@ class DescriptorFiles:
         path = self._file(item)
         table = self._read(path)
         if len(table.values) != rows:
-            raise FormatError(path, f"{len(table.values)} descriptors for {rows} patches; expected one each")
+            raise FormatError(
+                path, f"found {len(table.values)} descriptors for {rows} patches; expected one per patch"
+            )
         values = table.values
         if self.distance == "hamming" and not table.is_bits:
             values = _as_bits(values, path)

@@ -127,10 +127,10 @@ def _check_kind(
     except (FormatError, LookupError, TypeError):
         written = None
     if written != wanted:
-        have = "not known to be" if written is None else f"{written} lists, not"
+        have = "of an unknown kind" if written is None else f"{written} lists"
         problems.append(
-            f"the verification files in {folder} are {have} {wanted}; omit `lists`, or create task "
-            f'files with `lists="{wanted}"`'
+            f"the verification files in {folder} are {have}, expected {wanted} lists; omit `lists`, or "
+            f'create task files with `lists="{wanted}"`'
         )
 
 

@@ -77,8 +77,8 @@ def concatenated_rows(
         values = np.asarray(arrays["values"])
         if parts and values.shape[1:] != parts[0].shape[1:]:
             raise InputError(
-                f"{name} has descriptors of {values.shape[1]} columns, {images[0]} has {parts[0].shape[1]}; "
-                "expected equal numbers"
+                f"{name} has descriptors of {values.shape[1]} columns, but {images[0]} has "
+                f"{parts[0].shape[1]}; expected equal numbers"
             )
         parts.append(values)
         masks.append(np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool))

@@ -281,7 +281,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         told = super().record_warnings(records)
         name = str(records[0].meta.get("protocol", "")) if records else ""
         if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
-            told.append(f"{name} ranks matches by confidence, but they have none: all count the same")
+            told.append(f"{name} ranks matches by confidence, but these have none, so all count the same")
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
