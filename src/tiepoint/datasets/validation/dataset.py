@@ -326,8 +326,8 @@ def _warnings(data: HPatchesDataset) -> list[str]:
         if len(group) > 1:
             warnings.append(f"{', '.join(group)} have the same reference patches, so they show one scene")
     if flat:
-        patches = count_text(flat, "reference patch", "reference patches")
-        warnings.append(f"the dataset has {patches} of almost no contrast (deviation below 5 grey levels)")
+        count = count_text(flat, "reference patch", "reference patches")
+        warnings.append(f"the dataset has {count} of almost no contrast (deviation below 5 grey levels)")
     return warnings
 
 

@@ -36,10 +36,9 @@ def group_ranks(
     """Add one tile to the counts of its targets. Return the number of reference sums computed.
 
     Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with query group `first_group`.
-    Its first `leads` columns are the first rows of its pool groups, sorted by position. The other rows of
-    group s are columns leads + extra[s] to leads + extra[s + 1] - 1; column leads + j belongs to group
-    slot[j]. Limit c restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles.
-    Targets of a group descend.
+    Its first `leads` columns are the first rows of its pool groups by position. The other rows of group s are
+    columns leads + extra[s] to leads + extra[s + 1] - 1; column leads + j belongs to group slot[j]. Limit c
+    restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles. Targets descend.
 
     The distance and the score of two groups are those of their nearest rows. Scores of different query rows
     have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of
