@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Feature cache: one folder of named arrays per item, named by the cache key and memory-mapped.
 
-The header of an entry, ``meta.json``, contains a checksum of itself and one of every MiB of every file. A
-process verifies the checksums when it first reads an entry.
+The header of an entry, ``meta.json``, contains a checksum of itself and the checksums of every MiB of every
+file. A process verifies the checksums when it first reads an entry.
 """
 
 from __future__ import annotations

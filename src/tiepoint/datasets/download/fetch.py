@@ -95,7 +95,7 @@ def fetch(
         seconds = 2.0 ** min(failures, 5) if pause is None else pause
         if seconds > options.max_pause_s:
             raise MirrorError(
-                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s, try again later"
+                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s before a retry"
             )
         options.report(f"{reason}; retrying in {seconds:.0f} s")
         options.wait(seconds)

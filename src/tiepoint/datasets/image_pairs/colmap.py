@@ -243,7 +243,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     names = list(shared)
     if len(names) > MAX_PAIRS:
         findings.warnings.append(
-            f"{MAX_PAIRS} of {len(names)} pairs that share points are used, sampled by their names"
+            f"only {MAX_PAIRS} of {len(names)} pairs that share points are used; their names determine which"
         )
         names = sorted(sorted(names, key=hash_json)[:MAX_PAIRS])
     pairs = [(f"{a} and {b}", a, b) for a, b in names]

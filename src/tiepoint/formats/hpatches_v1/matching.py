@@ -47,8 +47,8 @@ def _targets(
     while lines and not lines[-1].strip():
         lines.pop()
     if len(lines) != 3 * len(benchmark.pairs):
-        expected = f"{3 * len(benchmark.pairs)} lines (3 for each of {len(benchmark.pairs)} pairs)"
-        raise FormatError(labels, f"expected {expected}, found {len(lines)}")
+        expected = f"{3 * len(benchmark.pairs)} (3 for each of {len(benchmark.pairs)} pairs)"
+        raise FormatError(labels, f"has {len(lines)} lines, expected {expected}")
     truth = []
     for i, (a, b) in enumerate(benchmark.pairs):
         head = lines[3 * i].decode("utf-8", "replace").replace(" ", "").strip()

@@ -122,7 +122,8 @@ class PatchOrb(OneKeypoint):
 class PatchBrief(OneKeypoint):
     """BRIEF's 256 comparisons on the patch resized to 57 x 57, upright.
 
-    The pattern reaches 24 px and compares sums over 9 x 9 boxes (4 px more): 2 · 28 + 1 = 57.
+    The pattern reaches 24 px from the centre and compares sums over 9 x 9 boxes, which reach 4 px further.
+    The side is therefore 2 · 28 + 1 = 57.
     """
 
     name, work_side = "brief", 57
@@ -168,7 +169,8 @@ class PatchFreak(OneKeypoint):
 class PatchLatch(OneKeypoint):
     """LATCH's 256 triplet comparisons on the patch resized to 55 x 55, upright.
 
-    The pattern reaches 24 px and compares 7 x 7 windows (3 px more): 2 · 27 + 1 = 55.
+    The pattern reaches 24 px from the centre and compares 7 x 7 windows, which reach 3 px further. The side
+    is therefore 2 · 27 + 1 = 55.
     """
 
     name, work_side = "latch", 55

@@ -67,8 +67,8 @@ class Executor(Protocol):
             arguments: Arguments by name.
             recipe: Recipe from which a worker builds the context; None if no worker can build it.
             done: Called after every job.
-            patience: Number of `InputError`s after which no more jobs start; None for no limit. Any other
-                exception is one failed job.
+            patience: Number of `InputError`s after which no more jobs start; None for no limit. Other
+                exceptions do not stop the jobs that follow.
 
         Returns:
             Results by name and the failures, both in the order of the arguments.

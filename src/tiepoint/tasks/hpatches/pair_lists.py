@@ -100,7 +100,7 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
         used = 0 if t is None else int(max(t.image1.max(), t.image2.max()))
         if used > setting.levels:
             problems.append(
-                f"{path}: uses image {used} of a noise level, but the dataset has {setting.levels} per level"
+                f"{path} uses image {used} of a noise level, but the dataset has {setting.levels} per level"
             )
     if not files and len(setting.lengths) < 2:
         problems.append("verification needs at least two sequences, but the split has one")
