@@ -102,8 +102,8 @@ class IndexedSource:
         if self.scores is not None:
             if self.scores.shape != self.partner.shape:
                 raise self._error(
-                    f"{self.scores.shape} scores for {self.partner.shape} matches; expected one score per "
-                    "match"
+                    f"scores have shape {self.scores.shape} for matches of shape {self.partner.shape}; "
+                    "expected equal shapes"
                 )
             out["confidence"] = self.scores[rows].astype(np.float64)
         out["keypoints0"], out["keypoints1"] = (np.array([len(k)], np.int64) for k in self.keypoints)
