@@ -183,7 +183,7 @@ def hash_file(path: str | Path, *, reread: bool = False) -> str:
 
 
 def cached_file_hash(path: str | Path) -> str | None:
-    """Return the memoised hash of a file. None if there is none, or if the file may have changed."""
+    """Return the memoised hash of a file. None if it is not memoised or the file may have changed."""
     p = os.fspath(path)
     try:
         stamp = file_stamp(os.stat(p))

@@ -76,7 +76,7 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
 
 def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the main metric of a task under these options and its description. None if there is none."""
+    """Return the main metric of a task under these options and its description. None without main metric."""
     return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 

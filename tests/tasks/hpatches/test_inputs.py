@@ -149,7 +149,7 @@ def test_a_wrong_delimiter(world, tmp_path):
         run_files(world, folder, tmp_path, query="?delimiter=,")
     one = folder / "v_dog" / "e1.csv"
     one.write_text(one.read_text().replace(";", ",", 3))
-    with pytest.raises(ProblemsError, match="v_dog/e1 has 5 columns, most files have 8"):
+    with pytest.raises(ProblemsError, match="v_dog/e1 has 5 columns, but most files have 8"):
         run_files(world, folder, tmp_path)
 
 

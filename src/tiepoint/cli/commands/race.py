@@ -80,8 +80,8 @@ def race_command(
 ) -> None:
     """Run methods unit by unit until it is certain enough which one is ahead.
 
-    Features and records are those of `run`, which afterwards computes only what is missing. A race is no run:
-    it has no score. With `--replay`, show what a race of stored runs would have saved.
+    Features and records are those of `run`, which afterwards computes only what is missing. A race is not a
+    run and has no score. With `--replay`, show what a race of stored runs would have saved.
 
     Example: `tiepoint race sift+mutual orb+mutual --task pose/relative --data pairs.json`
     """

@@ -135,7 +135,7 @@ def _once(
                 f"{url} has {total:,} bytes instead of the published {mirror.size:,}, so it is another file"
             )
         if total is not None and total > max_bytes:
-            raise MirrorError(f"{url} has {total:,} bytes, the limit is {max_bytes:,}")
+            raise MirrorError(f"{url} has {total:,} bytes; the limit is {max_bytes:,}")
         if response.status == 200:
             if have:
                 options.report("the download restarts: the server cannot resume it, or the file has changed")

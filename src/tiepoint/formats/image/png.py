@@ -38,12 +38,12 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, the limit is 66400000
+    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes; the limit is 66400000
     """
     width, height = size
     limit = min(MAX_PIXELS, (PIXELS + PIXELS_PER_BYTE * file_bytes) * 3 // max(3, pixel_bytes))
     if width * height > limit:
-        raise FormatError(path, f"has {width} x {height} pixels in {file_bytes} bytes, the limit is {limit}")
+        raise FormatError(path, f"has {width} x {height} pixels in {file_bytes} bytes; the limit is {limit}")
 
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -81,7 +81,7 @@ class DescriptorFiles:
         for key, width in widths.items():
             if width != usual[0][0]:
                 problems.append(
-                    f"{key} has {width} columns, most files have {usual[0][0]}; check the delimiter"
+                    f"{key} has {width} columns, but most files have {usual[0][0]}; check the delimiter"
                 )
         if self.distance != "hamming" and usual and usual[0][0] == 1:
             problems.append("the files have only one column; set the delimiter with ?delimiter=")

@@ -129,7 +129,7 @@ class PatchBrief(OneKeypoint):
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
+        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel, the only one OpenCV keeps."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
@@ -176,7 +176,7 @@ class PatchLatch(OneKeypoint):
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
+        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel, the only one OpenCV keeps."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 

@@ -362,7 +362,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
             yield group, "mma", geometry_thresholds(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene as cases."""
+        """Return all images of a scene except image 1 as cases."""
         return cases(records, scene)
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
