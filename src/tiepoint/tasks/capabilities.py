@@ -145,10 +145,10 @@ class HasUnitValues(Protocol):
     """Task with scores that are fixed weighted means of unit values between 0 and 1."""
 
     def unit_facts(self, opened: Any) -> Mapping[str, UnitFacts]:
-        """Return what is known of the units of opened data before any method runs."""
+        """Return the properties of the units of opened data, which are known before any method runs."""
 
     def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
-        """Return the same from the records of all units, for stored runs without their data."""
+        """Return the properties of the units from records, for stored runs whose data is not opened."""
 
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str

@@ -188,7 +188,7 @@ class PairTask(DenseTask):
         return unit_weights(units, chosen, unit="directed pair")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group without its kind and per pair: a pair alone has one value."""
+        """Return the group name for a single pair: `per=pair`, and without the kind of scenes."""
         parts = {k: v for k, v in group_parts(group).items() if k != "kind"}
         return group_name(**{**parts, "per": "pair"} if "per" in parts else parts)
 
