@@ -157,7 +157,7 @@ def tasks(
     label_column: bool = typer.Option(
         False, "--label-column", help="hpatches-v1: write the label into .pairs files: patch_a,patch_b,label."
     ),
-    lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
+    lists: str = typer.Option("official", "--lists", help="hpatches: kind of pair lists, official or clean."),
     split: list[str] = typer.Option(
         None, "--split", help="hpatches: splits to write; by default all whose sequences the dataset has."
     ),

@@ -274,7 +274,9 @@ def warp(
         help="Image 1, needed if sizes differ; by default the file beside image 2.",
     ),
     size2: str = _SIZE2,
-    mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; fills the background."),
+    mask: Path = typer.Option(
+        None, "--mask", help="Foreground mask of image 1; other pixels get the background colour."
+    ),
     bg_color: str = _BG,
 ) -> None:
     """Warp image 2 back onto image 1: the colour at p + flow(p), or background outside image 2.
