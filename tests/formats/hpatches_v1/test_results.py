@@ -109,8 +109,8 @@ def test_any_number_of_neighbours_and_blanks_and_order(tmp_path):
     [
         ("", "empty"),
         ("1,0\n", "line 1: expected a pair of images"),
-        (BORING + "0,1\n", "line 1: s_boring.a,s_boring.b: expected a line of indices"),
-        ("s_boring.a,s_boring.b\n", "found 0 lines"),
+        (BORING + "0,1\n", "line 1: the pair s_boring.a,s_boring.b has 1 lines; expected a line of indices"),
+        ("s_boring.a,s_boring.b\n", "has 0 lines"),
         (BORING.replace("1, 0\n", "1, 0, 1\n"), "line 2: expected 2 numbers separated by commas, found more"),
         (BORING.replace("12.3, 7.5", "12.3"), "line 3"),
         (

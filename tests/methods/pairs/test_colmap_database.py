@@ -139,7 +139,7 @@ def test_database_absent_pair_truncated_or_unfinished_raises(tmp_path):
     (tmp_path / "database.db-wal").write_bytes(b"x")
     with pytest.raises(InputError, match=r"unfinished changes in database\.db-wal"):
         extracted(path)
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="the folder does not exist"):
         method(tmp_path / "absent.db")
 
 
