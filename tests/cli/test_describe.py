@@ -48,7 +48,7 @@ def test_files_that_exist_are_found_before_any_work(data: Path, capsys: pytest.C
         (out / "v_b" / f"{image}.csv").write_text("mine")
     arguments = ["describe", "pixels", "--data", str(data), "--out", str(out)]
     assert run(arguments) == 2
-    assert "and 1 more file exist; choose" in capsys.readouterr().err
+    assert "and 1 more file; choose another folder" in capsys.readouterr().err
     assert sorted(p.name for p in out.iterdir()) == ["v_b"]
     assert run([*arguments, "--overwrite"]) == 0
     assert len(list(out.glob("*/*.csv"))) == 4

@@ -134,8 +134,8 @@ def test_errors_come_at_once_and_with_exit_code_2(place, capsys):
         Path(f"data/descriptors/mine/{scene}/ref.csv").unlink()
     assert evaluate("--task=matching") == 2
     err = capsys.readouterr().err
-    assert "v_cat: ref.csv missing" in err
-    assert "v_dog: ref.csv missing" in err
+    assert "v_cat lacks ref.csv" in err
+    assert "v_dog lacks ref.csv" in err
     assert hpatches_results.main(["--descr-name=mine", "--task=matching"]) == 2
     assert "hpatches_eval first" in capsys.readouterr().err
 
@@ -164,7 +164,7 @@ def test_everything_wrong_is_told_before_any_work_in_words_of_the_script(place, 
         "--pcapl=yes has no meaning for descriptors with a mask",
         "retrieval needs tasks/retr_queries_split-a.csv, which does not exist; see --tasks-dir",
         "v_dog: no descriptors\n",
-        "v_cat: ref.csv, e1.csv missing",
+        "v_cat lacks ref.csv, e1.csv",
         "i_bee/h3.csv has 13 descriptors, but ref.csv has 14",
         "i_bee/t1.csv has 7 columns, most files 8 (another delimiter than ';'?)",
     ):
@@ -209,7 +209,7 @@ def test_failed_rows_are_counted_aloud(place, capsys):
 def test_where_the_reference_stops_there_is_no_number(place, capsys, task):
     spoil("e1", "nan", rows=range(11))
     assert evaluate(f"--task={task}") == 2
-    assert f"{task} has no number: the Python tool stops at" in capsys.readouterr().err
+    assert f"{task} has no score, because the Python tool stops at" in capsys.readouterr().err
     assert not Path(f"results/mine_{task}_a.json").exists()
 
 

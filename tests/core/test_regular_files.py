@@ -29,7 +29,7 @@ def test_a_pipe_is_refused_and_not_opened(tmp_path: Path) -> None:
     [
         ("nowhere", "does not exist"),
         (".", "is a folder"),
-        ("a", "has 5 bytes, the limit is 4"),
+        ("a", "has 5 bytes; the limit is 4"),
         ("\0", "cannot be read"),
     ],
 )

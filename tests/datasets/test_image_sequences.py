@@ -96,7 +96,7 @@ def test_all_problems_at_once(root):
         "H1to4p: the homography is singular",
         "img5.ppm: is not an image",
         "are both image 7",
-        "alone: has only one image",
+        "alone has only one image",
     ):
         assert words in text
     assert len(e.value.problems) == 7

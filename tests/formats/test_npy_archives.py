@@ -62,7 +62,7 @@ def test_a_small_archive_is_not_unpacked_to_gigabytes(tmp_path: Path) -> None:
         for _ in range(UNPACKED_BYTES // (1 << 20) + 20):
             f.write(bytes(1 << 20))
     assert (tmp_path / "a.npz").stat().st_size < 1 << 20
-    with pytest.raises(FormatError, match=r"would unpack from \d+ to \d+ bytes, the limit is \d+"):
+    with pytest.raises(FormatError, match=r"would unpack from \d+ to \d+ bytes; the limit is \d+"):
         read_npz(tmp_path / "a.npz")
 
 

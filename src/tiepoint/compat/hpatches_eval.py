@@ -214,7 +214,7 @@ def _lengths(
         if len(lack) == len(images):
             problems.append(f"{sequence}: no descriptors" + _deeper(folder, sequence))
         elif lack:
-            problems.append(f"{sequence}: {', '.join(lack)} missing")
+            problems.append(f"{sequence} lacks {', '.join(lack)}")
         expected = rows.get("ref") or (Counter(rows.values()).most_common(1)[0][0] if rows else 0)
         lengths[sequence] = expected
         problems += [

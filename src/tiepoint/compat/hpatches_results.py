@@ -174,7 +174,7 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
     """
     rules = hpatches_rules(PROTOCOL)
     if reason := _stop_reason(task, records, rules):
-        raise InputError(f"{task} has no number: {reason}; correct the descriptors")
+        raise InputError(f"{task} has no score, because {reason}; correct the descriptors")
     if task == "verification":
         found: dict[str, Any] = {}
         for level in v2_verification_scores.pair_lists(records, rules):
@@ -235,12 +235,12 @@ def read_results(folder: Path, name: str, task: str, split: str) -> Any:
     if path.is_file():
         content = read_json(path)
         if not isinstance(content, Mapping) or "results" not in content:
-            raise FormatError(path, "is no file of results; run hpatches_eval again")
+            raise FormatError(path, "is not a results file; run hpatches_eval again")
         return content["results"]
     old = path.with_suffix(".p")
     if old.is_file():
         return read_plain_pickle(old)
-    raise InputError(f"there are no results {path} (nor {old.name}); run tiepoint.compat.hpatches_eval first")
+    raise InputError(f"neither {path} nor {old.name} exists; run tiepoint.compat.hpatches_eval first")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Aligned and reusable arrays, because allocating megabytes takes longer than filling them."""
+"""Aligned and reusable arrays. Allocating megabytes takes longer than filling them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stamps of files: detect a changed file without reading it, and know when that is not possible.
+"""Stamps of files, which detect a changed file without reading it where the file system allows it.
 
 Programs can reset size and modification time (``cp -p``, ``rsync -a``, ``os.utime``). They cannot reset the
 time of the last status change (ctime) that a local file system of Linux or macOS records.

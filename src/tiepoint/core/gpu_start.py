@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Load the libraries of torch and start the GPU in a thread, while the main thread imports modules.
 
-Loading them takes more than a second. Python's import statement keeps the interpreter lock meanwhile; ctypes
-releases it. No module is imported here, so nothing that depends on whether torch is imported changes.
+Loading these libraries takes more than a second. Python's import statement holds the interpreter lock while
+it loads them; ctypes releases the lock. The module torch itself is not imported here, because other code
+checks whether it is imported.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 
 
 def start_gpu_early(device: str) -> None:
-    """Start to load torch's libraries and the GPU's context in the background, if `device` is a GPU.
+    """If `device` is a GPU, load torch's libraries and create the GPU context in the background.
 
-    If something is missing, nothing happens: the code that uses the GPU reports it.
+    If a library is missing, the function does nothing. The code that uses the GPU reports the problem.
     """
     if device.partition(":")[0] == "cuda":
         threading.Thread(target=_start, args=(device,), name="gpu start", daemon=True).start()

@@ -183,7 +183,7 @@ def hash_file(path: str | Path, *, reread: bool = False) -> str:
 
 
 def cached_file_hash(path: str | Path) -> str | None:
-    """Return the memoised hash of a file. None if there is none, or if the file may have changed."""
+    """Return the memoised hash of a file. None if it is not memoised or the file may have changed."""
     p = os.fspath(path)
     try:
         stamp = file_stamp(os.stat(p))
@@ -261,7 +261,7 @@ def load_memo(path: Path) -> None:
 
 
 def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
-    """Return the latest saved hashes of those files whose size, modification time and inode are the same."""
+    """Return the latest saved hash of each file whose size, modification time and inode have not changed."""
     latest = {name: (stamp, digest) for (name, stamp), digest in sorted(_saved_hashes(path), key=_ctime)}
     found = []
     for name, (stamp, digest) in latest.items():

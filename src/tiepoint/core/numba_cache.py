@@ -8,8 +8,8 @@ names the file of a variant by a hash of everything its code depends on, and nee
 Numba checks only the source file of a function. Here the hash also includes all files that the source file
 imports from.
 
-Loading a cache file executes its code. So a cache folder that other users can write is not used, and the
-function of a corrupt file is compiled again.
+Loading a cache file executes its code. A cache folder that other users can write is therefore not used. If a
+cache file is corrupt, its function is compiled again.
 """
 
 from __future__ import annotations

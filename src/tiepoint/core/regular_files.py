@@ -47,7 +47,7 @@ def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
         if is_kind(facts.st_mode):
             raise FormatError(path, f"is {words}; expected a regular file")
     if most is not None and facts.st_size > most:
-        raise FormatError(path, f"has {facts.st_size} bytes, the limit is {most}")
+        raise FormatError(path, f"has {facts.st_size} bytes; the limit is {most}")
     return facts.st_size
 
 

@@ -215,8 +215,8 @@ def _willow(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
 def _read_keypoints(a: Path, b: Path) -> tuple[Points, Points]:
     source, target = read_pf_keypoints(a), read_pf_keypoints(b)
     if len(source) != len(target):
-        counts = f"has {len(target)} keypoints, {a.name} has {len(source)}"
-        raise FormatError(b, f"{counts}; all files of a class must have equally many keypoints")
+        counts = f"this file has {len(target)}, {a.name} has {len(source)}"
+        raise FormatError(b, f"all files of a class must have equally many keypoints, but {counts}")
     return source, target
 
 

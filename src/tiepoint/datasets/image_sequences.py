@@ -226,7 +226,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
             if k not in images
         ]
     if last == 1:
-        problems.append(f"{folder}: has only one image; a sequence needs at least two")
+        problems.append(f"{folder} has only one image; a sequence needs at least two")
     problems += [
         f"{folder}: the homography from image 1 to image {k} is missing (H_1_{k} or H1to{k}p)"
         for k in sorted(images)

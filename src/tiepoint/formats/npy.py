@@ -228,5 +228,5 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
             view[at : at + len(piece)] = piece
             at += len(piece)
     if at < len(out):
-        raise EOFError(f"{info.filename} ends after {at} of {len(out)} bytes")
+        raise EOFError(f"{info.filename} is truncated: it ends after {at} of {len(out)} bytes")
     return out

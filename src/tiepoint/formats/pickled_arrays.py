@@ -145,7 +145,7 @@ def _count(shape: Any) -> int:
 
 
 def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
-    """Return the dtype that a call of ``numpy.dtype`` in the pickle stands for: numbers, text or objects."""
+    """Return the dtype that a call of ``numpy.dtype`` in the pickle creates: numbers, text or objects."""
     callee = (
         note.callee.name if isinstance(note, OpaqueObject) and isinstance(note.callee, OpaqueObject) else None
     )

@@ -289,7 +289,7 @@ class _Machine:
             if isinstance(stack[-1], bytes):  # a copy of text, which a hostile file can request repeatedly
                 self.copied += len(stack[-1])
                 if self.copied > 2 * self.file_bytes:
-                    raise ValueError("its calls create more than twice the bytes of the file")
+                    raise ValueError("its calls create more bytes than twice the size of the file")
         elif name == "NEWOBJ_EX":
             keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
             stack.append(OpaqueObject(None, callee, (arguments, keywords)))

@@ -2,8 +2,8 @@
 """Ground truth between two keypoint sets of a planar scene: the correct target points of each query.
 
 A query is a point x of the source image. Target points within `tau_px` (inclusive) of its projection H x are
-correct. A query without a correct target point has a reason. Out of view: the projection is outside the
-target image. Not re-detected: the projection is inside, but no keypoint is near it.
+correct. A query without a correct target point is either out of view (its projection is outside the target
+image) or not re-detected (its projection is inside, but no keypoint is near it).
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Locations(NamedTuple):
 def locations(xy: ArrayLike) -> Locations:
     """Group keypoints with bitwise equal positions.
 
-    Some detectors return a point once per orientation. These keypoints share one location, so that one of
-    them never counts as a wrong answer for another.
+    Some detectors return a point once per orientation. These keypoints share one location. A match to any of
+    them is therefore a match to the same answer.
 
     >>> locations([[1, 2], [5, 5], [1, 2]]).of.tolist()
     [0, 1, 0]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collapse duplicate descriptors of a pool, and map the rows of a tile to pool positions.
+"""Find the distinct descriptors of a pool, and the pool positions of each.
 
-Without collapsing, a method with constant descriptors would be the slowest, because every row is a tie.
+Each distinct descriptor is compared only once. Otherwise a method with constant descriptors would be the
+slowest, because all its distances are tied.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WORTH = 0.125
 
 @cache
 def fingerprint_keys(width: int) -> NDArray[np.uint64]:
-    """Return odd multipliers, one for each word of a row, for `fingerprints`."""
+    """Return the multipliers of `fingerprints`: one odd number for each word of a row."""
     keys = np.random.Generator(np.random.PCG64(width)).integers(2**63, size=width, dtype=np.uint64)
     return np.asarray(keys | np.uint64(1))
 
@@ -48,10 +49,10 @@ class DistinctRows:
 
 
 def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
-    """Find the distinct rows of a pool, by their bits. None if there are too few duplicates.
+    """Return the distinct rows of a pool, compared bit by bit. None if there are too few duplicates.
 
-    Rows that differ only in the sign of a zero stay distinct. This does not change results: they have the
-    same distances, and collapsing only saves time.
+    Rows that differ only in the sign of a zero count as distinct. Their distances are equal, so results do
+    not change.
     """
     from .numba_backend.row_statistics import fingerprints, same_rows
 
@@ -79,8 +80,9 @@ class Slots(NamedTuple):
     """Pool positions (slots) whose rows are in one tile.
 
     `position` and `row` give the pool position and the tile row of each slot. Both are empty if there are no
-    duplicates: then position = first row + slot. group_slot[group_start[g]:group_start[g + 1]] are the slots
-    of group g. `query_group` is the group that each query skips, or -1; it is empty if there are no groups.
+    duplicates; in that case, position = first row + slot. group_slot[group_start[g]:group_start[g + 1]] are
+    the slots of group g. `query_group` is the group that each query skips, or -1; it is empty if there are no
+    groups.
     """
 
     position: Ints

@@ -166,7 +166,7 @@ def _by_rows(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Count on a device that only supports single rows, not groups of rows.
+    """Count with `rank_counts`, which compares single rows only, for devices without code for groups.
 
     `rank_counts` counts the pairs in which both groups have one row. These are nearly all pairs. The other
     pairs are evaluated one by one.

@@ -78,7 +78,8 @@ def pair_distances_across(
 
     `lists` contains part_a, row_a, part_b, row_b and place, each (n,). Pair i consists of row row_a[i] of
     parts[part_a[i]] and row row_b[i] of parts[part_b[i]]. Its value (squared for l2) is written to
-    out[place[i]]. The matrices must satisfy `fit_across`. They may be memory maps: only listed rows are read.
+    out[place[i]]. The matrices must satisfy `fit_across`. They may be memory maps, because only listed rows
+    are read.
 
     NumPy subtracts float32 rows in float32, and adds the magnitudes of l1 in float32 too. With `steps` (only
     for float32 rows), steps[place[i]] is the number of float32 steps by which this rounding changes

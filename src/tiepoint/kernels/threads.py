@@ -155,7 +155,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Return the cached controller of the loaded BLAS libraries, because the search for them is slow.
+    """Return the controller of the loaded BLAS libraries. It is cached, because searching them is slow.
 
     None if threadpoolctl is missing or older than 3.7. Older versions can deadlock: they wait for the GIL
     inside the system loader while another thread that imports a library waits for the loader.

@@ -79,7 +79,7 @@ class MethodHooks(Protocol):
 
 
 def no_item_key(item: Item) -> Sequence[Any]:
-    """Return an empty key part, for methods whose output depends on the item's content only."""
+    """Return an empty key part. Used for methods whose output depends only on the item's content."""
     return ()
 
 

@@ -18,7 +18,7 @@ _MAX_DEPTH = 4
 
 
 def hash_literal_files(texts: Mapping[Path, Iterable[str]], folder: Path | None) -> dict[str, list[str]]:
-    """Return, for each literal in source files that names files, the hashes of these files.
+    """Return the hashes of the files that string literals in source files name, by literal.
 
     Names are looked up in the current folder, in `folder`, in the folder of the source file, in two folders
     above it, and in subfolders that another literal of the file names (``HERE / "weights" / "net.pt"``).

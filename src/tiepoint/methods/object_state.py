@@ -51,8 +51,8 @@ class ObjectState:
         folder: Second folder for relative paths, after the current folder.
         folders: Whether a text or path that names a folder stands for the files in it.
 
-    `reached` lists the classes and functions in the values. `covered` lists those of them whose own data is
-    part of the state: attributes of classes, closures and defaults of functions.
+    `reached` lists the classes and functions in the values. `covered` lists the classes whose attributes, and
+    the functions whose closures and defaults, are part of the state.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class ObjectState:
         return {"class": self.code(cls, what), "attributes": self.attributes(value, what)}
 
     def _is_foreign(self, cls: type) -> bool:
-        """Return whether a class is from a library, so that its objects may have hidden state."""
+        """Return whether a class is from a library. Its objects may then have hidden state."""
         file = self._file(cls)
         return file is None or (is_installed(file) and cls.__module__.partition(".")[0] != OWN)
 

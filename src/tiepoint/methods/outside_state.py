@@ -48,7 +48,7 @@ _STALE = (
 
 
 class OutsideState:
-    """Follows functions and classes of user code to the state they read.
+    """Search for the state that functions and classes of user code read.
 
     `content` hashes values and lists the classes and functions in them. `sources` are the files whose content
     is in the key. `found` has the state of each thing that the sources do not determine, by name.
@@ -115,7 +115,7 @@ class OutsideState:
                     self._method(label, part, file)
 
     def _method(self, label: str, function: FunctionType, file: str) -> None:
-        """Add a function to the key unless it is the method of this name in the file of its class."""
+        """Add a function to the key, unless the file of its class defines it under this name."""
         own = _below_libraries(function, self._is_user)
         code = own.__code__
         is_generated = code.co_filename.startswith("<")
@@ -263,7 +263,7 @@ class OutsideState:
                 self._waiting.append(part)
 
     def _named(self, label: str, name: str, file: str, value: Any, index: SourceIndex) -> None:
-        """Follow the value of a name in a file. Add it to the key unless the file defines it in this way."""
+        """Follow the value that a name of a file has. Add it to the key unless the file itself defines it."""
         if isinstance(value, FunctionType):
             own = _below_libraries(value, self._is_user)
             code = own.__code__

@@ -47,9 +47,12 @@ def guess(text: str) -> Any:
 
 
 def read_value(text: str, kind: Any) -> Any:
-    """Return the value of a text as the annotation `kind`. A type that no text can express is guessed.
+    """Convert a text to the type that the annotation `kind` declares.
 
-    A union returns the guess if the union has its type. A whole number is also a ``float``, as in Python.
+    If text cannot express that type, the value is guessed (see `guess`).
+
+    For a union, the guess is returned if its type belongs to the union. A whole number is also a ``float``,
+    as in Python.
 
     Raises:
         ValueError: The text is not of that type.

@@ -136,7 +136,8 @@ class MethodRegistry(Registry):
     def identity(self, cls: type) -> str:
         """Return the name of a built-in class in cache keys, such as ``patches/sift``.
 
-        This is its first registered name in alphabetical order, else its attribute `identity`.
+        This is its first registered name in alphabetical order. For a class without a registered name it is
+        the attribute `identity` or ``MODULE:CLASS``.
 
         >>> from tiepoint.methods.registry import METHODS
         >>> METHODS.identity(METHODS.load("sift", family="patches"))

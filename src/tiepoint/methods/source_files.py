@@ -138,7 +138,7 @@ def search_folders(file: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Search:
-    """Import resolution: folders to search, and the package that counts as user code even if installed."""
+    """Search for imported files: the folders to search, and a package that is user code even if installed."""
 
     folders: tuple[Path, ...]
     own: Path

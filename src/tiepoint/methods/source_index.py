@@ -214,7 +214,7 @@ def _add_import(node: ast.Import | ast.ImportFrom, index: SourceIndex) -> None:
 
 
 def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield the names that a statement assigns, each with its expression; None if it is not simple."""
+    """Yield (name, expression) for each name that a statement assigns. The expression may be None."""
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
         yield node.target.id, node.value
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

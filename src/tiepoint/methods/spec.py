@@ -80,7 +80,7 @@ class Stage:
         return Stage(self.name, kept, self.argument)
 
     def without_paths(self) -> Stage:
-        """Return the stage as shown in tables: the last part of paths, and a class without its Python file.
+        """Return the stage as shown in tables: the last part of each path, and classes without file names.
 
         Truth values are written as users write them.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Load user code: objects of a Python file that may import other files in its folder."""
+"""Load user code from a Python file, which may import other files in its folder."""
 
 from __future__ import annotations
 
@@ -162,11 +162,11 @@ class _FromSource(SourceFileLoader):
 class UserModules:
     """The modules that a user's file imports from its own folder.
 
-    The modules are isolated: two files in different folders may each have a ``helpers.py``. A file that is
-    reloaded after an edit imports the current version of its helpers. Inside the context `active`, Python
-    finds these modules first, also if a method imports them while it runs. Outside `active` they cannot be
-    imported. Several threads may enter `active` at the same time. A thread that needs the modules of another
-    file waits.
+    The modules are isolated, so that two files in different folders may each have a ``helpers.py``. A file
+    that is reloaded after an edit imports the current version of its helpers. Inside the context `active`,
+    Python finds these modules first, also if a method imports them while it runs. Outside `active` they
+    cannot be imported. Several threads may enter `active` at the same time. A thread that needs the modules
+    of another file waits.
     """
 
     _turn = threading.Condition()
@@ -254,7 +254,7 @@ def _importable(entry: Path) -> str:
 
 
 def _shared(module: ModuleType) -> bool:
-    """Return whether a module is never isolated: it belongs to Python, a library or is ``__main__``."""
+    """Return whether a module is never isolated: ``__main__``, or a module of Python or of a library."""
     file = getattr(module, "__file__", None)
     if module.__name__ == "__main__" or module is sys.modules.get("__main__"):
         return True

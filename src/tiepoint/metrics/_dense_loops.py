@@ -44,9 +44,9 @@ def _count_row(
     """Add one row of estimates (n,) and truth (n, 2) to `wrong` and `sums`.
 
     `wrong` counts pixels above each threshold. `sums` has the number of pixels with known truth, the number
-    of those with a known estimate, and the sums of their errors in eight lanes (pixel x in lane x mod 8), an
-    order that can be vectorised. An error of -1 marks unknown truth and is above no threshold. `memory` is a
-    work array (4, n or longer). The code uses many short loops, because the compiler does not vectorise one
+    of these with a known estimate, and the error sums of eight lanes. Pixel x belongs to lane x mod 8, so
+    that the loop can be vectorised. An error of -1 marks unknown truth and is above no threshold. `memory` is
+    a work array (4, n or longer). The code uses many short loops, because the compiler does not vectorise one
     long loop.
     """
     kind = thresholds.dtype.type

@@ -151,8 +151,8 @@ class MaskCounts:
 def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts:
     """Count the pixels of two masks (h, w); foreground is any nonzero value.
 
-    With `bitwise`, the operators ``&``, ``|`` and ``^`` are applied to the bytes: values 1 and 2 do not
-    intersect, and 1 and 255 differ. For masks of 0 and 255 `bitwise` has no effect.
+    With `bitwise`, the operators ``&``, ``|`` and ``^`` are applied to the bytes. The values 1 and 2 then do
+    not intersect, and 1 and 255 differ. For masks of 0 and 255 `bitwise` has no effect.
 
     >>> a, b = np.array([[0, 1, 255]], np.uint8), np.array([[0, 2, 255]], np.uint8)
     >>> mask_counts(a, b).iou, mask_counts(a, b, bitwise=True).iou

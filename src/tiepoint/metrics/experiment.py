@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`ExperimentMetrics`: results of a keypoint experiment, collected by query, aggregated and serialised.
 
-Names and conventions follow an older tool, such as the order of averaging, skipped values, and -1 or 0 for
+Names follow an older tool, and so do conventions: the order of averaging, skipped values, and -1 or 0 for
 "not measured". Task scores use NaN and a reason instead.
 """
 
@@ -303,7 +303,7 @@ def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
     matches, keypoints and images require image results. Query keys require queries. Means and success at k
     require a query with ground truth. The mean of a scene kind requires scenes of that kind.
 
-    Scenes with at least one AP add `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
+    Each scene with at least one AP adds its `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
     """
     pairs: dict[str, object] = {"success": "true" if metrics.success else "false"}
     if metrics.error_message:

@@ -106,10 +106,12 @@ def check_test(form: str, table: str | None, test: str) -> None:
 
 
 def check_intervals(form: str, table: str | None, intervals: bool) -> None:
-    """Raise an error if a format has no intervals to add: only the tables of a paper do."""
+    """Raise an error unless the format writes tables of a paper, to which intervals can be added."""
     if intervals and (form not in ("md", "latex") or table == "scores"):
         what = f"the table scores of {form}" if form in ("md", "latex") else form
-        raise InputError(f"`intervals` has no effect on {what}, which has them; it is for tables of a paper")
+        raise InputError(
+            f"`intervals` has no effect on {what}, which includes intervals; it is for tables of a paper"
+        )
 
 
 def scores_text(

@@ -110,7 +110,7 @@ def gallery(section: TaskSection) -> dict[str, Any] | None:
 
 
 def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str]]:
-    """Return the first `count` distinct queries, at most two per scene if there are enough scenes."""
+    """Return the first `count` distinct queries. If there are enough scenes, take at most two per scene."""
     taken: Counter[str] = Counter()
     first: list[tuple[str, str]] = []
     later: list[tuple[str, str]] = []

@@ -126,7 +126,7 @@ def _time(cost: Mapping[str, Any]) -> str:
 
 
 def headline(answers: Sequence[SummaryLine]) -> str:
-    """Describe which method leads most tasks, and in how many it is separated. Empty for a single task."""
+    """Describe which method leads most tasks, and how often significantly. Empty for a single task."""
     if len(answers) < 2:
         return ""
     led = Counter(a.first for a in answers)
@@ -140,7 +140,7 @@ def headline(answers: Sequence[SummaryLine]) -> str:
     for name in names:
         sure = sum(a.first == name and a.sure is True for a in answers)
         texts.append(
-            f"{name} leads {most} of {len(answers)} tasks, in {sure} of them separated from the next method"
+            f"{name} leads {most} of {len(answers)} tasks and is separated from the next method in {sure}"
         )
     return "; ".join(texts) + "."
 

@@ -72,7 +72,7 @@ def temporary_fit_key(request_key: str, method: Method, fit_key: str) -> str:
 
 
 def cost_key(method_key: str | None, machine: Mapping[str, Any] | None = None) -> str:
-    """Return the cache key of a method's costs, either for one machine or independent of the machine."""
+    """Return the cache key of a method's costs on one machine, or independent of the machine if None."""
     return hash_json(method_key if machine is None else [method_key, machine])[:24]
 
 

@@ -285,7 +285,7 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
 
 
 def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
-    """Time a method alternately with each method of similar speed. Return the quartiles of both."""
+    """Time a method alternately with each earlier method of similar speed. Return the quartiles of both."""
     found = []
     for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
         if not ranges_overlap(other.seconds, mine.seconds):

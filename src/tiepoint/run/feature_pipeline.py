@@ -55,7 +55,7 @@ def make_features(
     Args:
         context: Method and task.
         missing: Item and feature key, by the name of the job.
-        recipe: Builds the context in a worker; None if workers cannot run the method.
+        recipe: Recipe from which a worker builds the context; None if workers cannot run the method.
         pool: The workers.
         progress: Called after every item.
         patience: Number of input errors after which no more items are processed; None for no limit.
@@ -93,7 +93,10 @@ def repeat_some(
     pool: Executor | None,
     recipe: ContextRecipe | None,
 ) -> None:
-    """Compute some items again, in workers or here as the first time. Note the outcome in the cache."""
+    """Compute some items again, and store in the cache whether the features were the same.
+
+    Items that workers computed are computed by workers again.
+    """
     keys = to_repeat(context, missing)
     if not keys:
         return
@@ -200,7 +203,7 @@ def bytes_of(thing: Any) -> int:
 
 
 class FeaturePipeline:
-    """Applies one method to many items in this process."""
+    """Pipeline that applies one method to many items in this process."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context

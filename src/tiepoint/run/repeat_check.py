@@ -24,10 +24,11 @@ Computed = tuple[Mapping[str, str], float]
 
 
 def to_repeat(context: RunContext, missing: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the feature keys of the items of which some are to be computed twice. Empty for no check.
+    """Return the items from which some are chosen to be computed twice, with their feature keys.
 
-    These are the items that are missing from the cache, or all items if a run computes none of them and no
-    earlier run has checked one. A built-in method that reads files is not checked.
+    These are the items that are missing from the cache. If none is missing and no earlier run has checked an
+    item, these are all items. The result is empty if no check is needed, as for a built-in method that reads
+    files.
     """
     if not _computes(context.method):
         return {}

@@ -76,7 +76,7 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
 
 def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the main metric of a task under these options and its description. None if there is none."""
+    """Return the main metric of a task under these options and its description. None without main metric."""
     return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 
@@ -208,7 +208,7 @@ class Run:
         records = [by[comparison] for by in self.unit_records.values() if comparison in by]
         if self.task != "keypoints/ranking" or not records:
             raise InputError(
-                f"run {self.id}: needs records of keypoints/ranking under workbench; "
+                f"run {self.id} has no records of keypoints/ranking under workbench; "
                 'evaluate with `task="keypoints/ranking", protocol="workbench"`'
             )
         metrics = experiment_metrics(records)

@@ -146,7 +146,9 @@ def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) ->
         stored = rescore(store, stored)
         lost = sorted(set(before_update) - set(protocols_of(stored)) - own)
         if lost:
-            warnings.append(f"older scores under {', '.join(lost)} were removed: their records are missing")
+            warnings.append(
+                f"older scores under {', '.join(lost)} were removed, as their records are missing"
+            )
     both = with_protocols_of(new, stored)
     manifest = both.manifest.model_copy(update={"warnings": tuple(warnings)})
     return replace(both, manifest=manifest)

@@ -25,7 +25,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class _ArrayPair(DensePair):
-    """Directed pair whose sizes are those of arrays."""
+    """Directed image pair without images. The image sizes are those of the given arrays."""
 
     source: Size = (0, 0)
     target: Size = (0, 0)

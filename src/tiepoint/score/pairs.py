@@ -69,7 +69,8 @@ def pose(
         **options: Options of the task: ``seeds``, ``threshold_px``, ``frame``, ``budget`` …
 
     Returns:
-        A `Result` with the metric `auc` up to 10 degrees. ``values`` has ``auc[threshold_deg=5]`` and others.
+        A `Result` with the metric `auc` up to 10 degrees. ``values`` has more scores, such as
+            ``auc[threshold_deg=5]``.
     """
     check_protocol("pose", protocol, POSE.protocols)
     POSE.options.check_protocols("score.pose", options, [protocol])
@@ -122,8 +123,8 @@ def homography(
         **options: Options of the task: ``ransac_px``, ``max_iterations``, ``tau_px``, ``frame`` …
 
     Returns:
-        A `Result` with the metric `homography_auc` up to 3 pixels. ``values`` has `mma` (under ``exact``) and
-        others.
+        A `Result` with the metric `homography_auc` up to 3 pixels. ``values`` has more scores, such as `mma`
+        (under ``exact``).
     """
     check_protocol("homography", protocol, HOMOGRAPHY_PROTOCOLS)
     GEOMETRY.options.check_protocols("score.homography", options, [protocol])

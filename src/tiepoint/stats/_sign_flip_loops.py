@@ -81,7 +81,7 @@ def step_down_sweep(
 
 @njit(nogil=True, error_model="numpy")
 def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
-    """Write the sum of squared differences of a pair, by stratum, to out[:, 0]. Return a floor for se²."""
+    """Write the sums of squared differences of a pair, by stratum, to out[:, 0]. Return a floor for se²."""
     total = 0.0
     for h in range(len(start) - 1):
         part = 0.0
@@ -95,7 +95,7 @@ def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
 
 @compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.int64, types.int64, types.int64, _VECTOR))
 def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, block: int, largest: Any) -> None:
-    """Raise `largest` (patterns,) to the largest t² of the pairs of methods (i, j) with low <= i < high.
+    """Update `largest` (patterns,): the maximum with the t² of all method pairs (i, j) with low <= i < high.
 
     Methods are processed in blocks, so that their sums stay in the CPU cache. The scenes of `rounded`
     (methods, scenes) are ordered by stratum; stratum h starts at start[h].

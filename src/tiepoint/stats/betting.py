@@ -65,9 +65,9 @@ def unit_bounds(differences: ArrayLike, weights: ArrayLike | None) -> UnitBounds
 def bet(logs: Array, gain: ArrayLike, room: ArrayLike) -> Array:
     """Return the logarithms (..., bets) of the capital of each bet after one unit.
 
-    `gain` is what the unit adds beyond the tested mean, `room` what it could lose at most. Without room, a
-    gain shows that the mean is impossible, and the capital is infinite. Without room and gain, everything
-    that is left is at the tested mean, which allows it: the capital stays.
+    `gain` is what the unit adds beyond the tested mean, `room` what it could lose at most. If the room is 0,
+    a gain shows that the mean is impossible, and the capital is infinite. If both are 0, all remaining units
+    equal the tested mean, and the capital does not change.
     """
     gain, room = np.asarray(gain, np.float64)[..., None], np.asarray(room, np.float64)[..., None]
     tight = room <= EDGE

@@ -93,9 +93,10 @@ def standard_error(influence: Array, strata: Ints) -> tuple[Array, Array]:
 
     With the influence u (scenes, k), v_h = n_h/(n_h-1) sum (u - mean_h u)² and se = sqrt(sum v_h). Strata may
     differ in spread, so the degrees of freedom are estimated as in Welch's test: df = (sum v_h)² / sum
-    v_h²/(n_h + 1) - 2, at most n - strata, at least the smallest n_h - 1. The n_h + 1 and the - 2 correct the
-    usual form with n_h - 1, which is biased low for strata of three or four scenes. For a plain mean in one
-    stratum, se is s/sqrt(n) and df is n - 1. If se is 0, df is n - strata.
+    v_h²/(n_h + 1) - 2, at most n minus the number of strata, at least the smallest n_h - 1. The n_h + 1 and
+    the - 2 correct the usual form with n_h - 1, which is biased low for strata of three or four scenes. For a
+    plain mean in one stratum, se is s/sqrt(n) and df is n - 1. If se is 0, df is n minus the number of
+    strata.
 
     >>> x = np.array([1.0, 2.0, 3.0, 4.0]); u = ((x - 2.5) / 4)[:, None]
     >>> se, df = standard_error(u, np.zeros(4, dtype=int)); round(float(se[0]), 4), float(df[0])

@@ -60,8 +60,8 @@ def scene_interval(
     Args:
         values: scenes, kinds, cells and weights.
         level: nominal coverage.
-        seed: of the resamples; by default derived from the names and kinds of the scenes, so that all
-            methods and scores on the same scenes share their resamples.
+        seed: random seed of the resamples; by default derived from the names and kinds of the scenes, so that
+            all methods and scores on the same scenes share their resamples.
         resamples: number of bootstrap resamples.
         bounded: whether the score is between 0 and 1; by default, whether all its values are. Pass False
             for errors in pixels.
@@ -112,11 +112,11 @@ def pooled_interval(
 ) -> Interval:
     """Compute the confidence interval of a pooled score (AP, AUC or FPR95) from its binned counts.
 
-    A pooled score is computed from one ranked list over all scenes. Conventions and arguments are those of
-    `scene_interval`. The t interval uses the jackknife standard error. If the exact score `value` is given,
-    the interval is shifted by the difference between the exact and the binned score. A list that every scene
-    ranks equally well has no interval, because a pooled score is not a mean over scenes. Scores on the same
-    scenes may share a `memo` to save time; the results are the same.
+    A pooled score is computed from one ranked list that contains the pairs of all scenes. Conventions and
+    arguments are those of `scene_interval`. The t interval uses the jackknife standard error. If the exact
+    score `value` is given, the interval is shifted by the difference between the exact and the binned score.
+    If no scene changes the score, there is no interval, not even a one-sided one. Scores on the same scenes
+    may share a `memo` to save time; the results are the same.
     """
     _check_level(level)
     n = len(bins.scenes)

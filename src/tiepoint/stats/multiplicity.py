@@ -43,7 +43,7 @@ class TestFamily:
 
 
 def quantile_reached(samples: Array, level: float) -> float:
-    """Return the quantile `level` of samples, rounded up to a sample. NaN without samples.
+    """Return the smallest sample that is at or above the quantile `level`. NaN without samples.
 
     >>> quantile_reached(np.arange(100.0), 0.95)
     94.0

@@ -33,7 +33,7 @@ _GROWTH = 1.1
 
 
 def keyed_uniform(prefix: str, seed: int, key: str) -> float:
-    """Return a number between 0 and 1 that depends on the key alone, whatever else is drawn.
+    """Return a random number between 0 and 1 that depends only on the arguments.
 
     >>> round(keyed_uniform("tiepoint-race", 0, "A/00"), 6)
     0.760128
@@ -43,14 +43,14 @@ def keyed_uniform(prefix: str, seed: int, key: str) -> float:
 
 
 def racing_order(weights: Mapping[str, float], seed: int) -> list[str]:
-    """Return the units in the order of a race: drawn in proportion to weight among those that are left."""
+    """Return a random order of the units, drawn one by one with probabilities in proportion to weight."""
     return sorted(weights, key=lambda key: (-math.log(keyed_uniform(PREFIX, seed, key)) / weights[key], key))
 
 
 def scene_order(
     strata: Mapping[str, str], shares: Mapping[str, float], seed: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield (stratum, scene): a stratum drawn by its share, then a new scene of it.
+    """Yield (stratum, scene). `shares` are the probabilities of the strata; scenes do not repeat.
 
     Ends when the drawn stratum has no scene left.
     """
@@ -82,7 +82,7 @@ Interval = tuple[int, float, float]
 
 
 def running(intervals: Sequence[Interval]) -> list[Interval]:
-    """Cut each confidence set (units, low, high) with all earlier ones. The cut sets hold together as well.
+    """Intersect each confidence set (units, low, high) with all earlier ones. The results hold together.
 
     >>> running([(1, -1.0, 0.5), (2, -0.5, 0.8)])
     [(1, -1.0, 0.5), (2, -0.5, 0.5)]
@@ -97,10 +97,10 @@ def running(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 class Race:
-    """State of a race. Feed it the values of one unit after another with `step`.
+    """State of a race. Call `step` with the values of one unit after another.
 
     Attributes:
-        steps: Number of units fed.
+        steps: Number of units added.
         active: Methods still in the race.
         claims: Claims in order.
         evaluations: Number of units of each method.
@@ -117,7 +117,7 @@ class Race:
         alpha: float = 0.05,
         finite: bool = True,
     ) -> None:
-        """Set up a race. `finite` states whether it is about a list of units or about a population."""
+        """Set up a race. `finite` is True for a list of units, and False for samples from a population."""
         if len(methods) < 2:
             raise InputError(f"a race needs at least two methods, found {len(methods)}")
         if not 0 < alpha < 1:
@@ -160,7 +160,7 @@ class Race:
         return [p for p in self.pairs if p in self._open]
 
     def step(self, values: Mapping[str, float], weight: float = 1.0, *, last: bool = False) -> list[Claim]:
-        """Feed one unit: the value of every active method, between 0 and 1. Return the new claims.
+        """Add one unit: the value of every active method, between 0 and 1. Return the new claims.
 
         `weight` is the unit's share of a finite list. `last` marks the last unit of such a list, after which
         differences are known exactly.
@@ -271,7 +271,7 @@ class Race:
             self._close(pair)
 
     def note_intervals(self) -> None:
-        """Compute the confidence sets of all pairs without a claim after the units fed."""
+        """Compute the confidence sets of all pairs without a claim, from the units added until now."""
         for pair in self.undecided:
             self._note_interval(pair)
 
@@ -288,7 +288,7 @@ class Race:
         return (low, high) if pair == (better, worse) else (-high, -low)
 
     def mean_difference(self, better: str, worse: str) -> float:
-        """Return the plain mean of the raced differences. A race that stopped exaggerates it."""
+        """Return the plain mean of the raced differences. It is too large after an early stop."""
         pair = self._pair(better, worse)
         at = self.pairs.index(pair)
         value = float(np.mean([row[at] for row in self._history[: self._used[pair]]]))

@@ -175,7 +175,7 @@ class SceneScore:
 
     @property
     def singleton_scenes(self) -> tuple[str, ...]:
-        """Scenes of unknown spread: the only scene of a cell, although the score has several scenes."""
+        """Scenes of unknown spread, because each is the only scene of a cell. Empty for a single scene."""
         if len(self.scenes) == 1:
             return ()
         present = self.weights > 0
@@ -207,7 +207,7 @@ class SceneScore:
         return out
 
     def has_even_weights(self, samples: Resamples) -> bool:
-        """Return whether weights are equal within each stratum, so that sums of weights are constant."""
+        """Return whether weights are equal within each stratum. Sums of weights are then constant."""
         return all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in samples.members)
 
     def resample_scores(self, samples: Resamples) -> Array:

@@ -40,11 +40,12 @@ class MethodSample:
     """Scores of m methods on s scenes.
 
     `value` (m,) are the scores, `influence` (s, m) the influence of each scene, `strata` (s,) the stratum of
-    each scene. `resampled` (r, m) are the resampled scores; None if there are fewer than 40 scenes. For many
-    methods they would not fit into memory: then `resampled` is None, and `draw` computes the resampled scores
-    of selected methods. Tests use `contributions` (s, m), whose columns sum to the scores; for pooled scores
-    see `pooled_contributions`. `by_scene` (m, s) is the mean over cells in each scene; None for pooled
-    scores. `singleton_scenes` are scenes that are the only scene of a cell, so that their spread is unknown.
+    each scene. `resampled` (r, m) are the resampled scores; None if there are fewer than 40 scenes. It is
+    also None for many methods, because the scores would not fit into memory. `draw` then computes the
+    resampled scores of selected methods. Tests use `contributions` (s, m), whose columns sum to the scores;
+    for pooled scores see `pooled_contributions`. `by_scene` (m, s) is the mean over cells in each scene; None
+    for pooled scores. `singleton_scenes` are scenes that are the only scene of a cell, so that their spread
+    is unknown.
     """
 
     value: Array

@@ -35,7 +35,7 @@ _WIDTH, _METHODS = 256, 64
 
 
 def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
-    """Return whether n scenes have at most `flips` sign patterns, so that the test is exact.
+    """Return whether the test is exact: n scenes have at most `flips` sign patterns, so all are used.
 
     >>> is_exact(17), is_exact(18)
     (True, False)

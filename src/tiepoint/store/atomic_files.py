@@ -47,7 +47,7 @@ def _sync(path: Path) -> None:
 
 
 def _why(error: OSError) -> str:
-    """Return the reason of an OS error. NumPy does not mention a full disk, so this case is detected."""
+    """Return the reason of an OS error. A full disk is detected, because NumPy does not report it."""
     if error.strerror is None and re.fullmatch(r"\d+ requested and \d+ written", str(error)):
         return os.strerror(errno.ENOSPC)
     return error.strerror or str(error)

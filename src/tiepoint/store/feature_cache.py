@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Feature cache: one folder of named arrays per item, named by the cache key and memory-mapped.
 
-The header of an entry, ``meta.json``, contains a checksum of itself and one of every MiB of every file. A
-process verifies the checksums when it first reads an entry.
+The header of an entry, ``meta.json``, contains a checksum of itself and the checksums of every MiB of every
+file. A process verifies the checksums when it first reads an entry.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class FeatureCache:
         if meta is None:
             raise self._damaged(key, "it has no meta.json")
         if content_hash(fresh.get(key)) != meta["content"]:
-            raise self._damaged(key, "hash mismatch of its arrays")
+            raise self._damaged(key, "its arrays do not match their content hash")
         return meta
 
 

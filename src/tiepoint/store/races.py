@@ -33,10 +33,10 @@ class RacedMethod(_Facts):
 
 
 class RaceQuestion(_Facts):
-    """What a race asks: which methods, on which units, by which score, about what.
+    """Question of a race: its methods, units and score, and what the answer is about.
 
     `weights` is a hash of the units and their weights. `units` is the number of steps of a complete race, and
-    `unit` what a step is. `strata` is the number of strata of the score.
+    `unit` is the name of such a step. `strata` is the number of strata of the score.
     """
 
     task: str
@@ -66,10 +66,11 @@ class RaceQuestion(_Facts):
 
 
 class RaceClaim(_Facts):
-    """`better` is ahead of `worse`, decided after `step` steps.
+    """Claim of a race that `better` is ahead of `worse`, made after `step` steps.
 
-    `evidence` is the adjusted evidence, None if the difference was certain without it. `low` and `high` are
-    the confidence set of the difference, `mean` the plain mean of the raced differences, which exaggerates.
+    `evidence` is the adjusted evidence. It is None if the difference is certain without a test. `low` and
+    `high` are the confidence set of the difference. `mean` is the plain mean of the raced differences, which
+    exaggerates the difference.
     """
 
     better: str
@@ -200,6 +201,6 @@ def weights_hash(weights: Mapping[str, float]) -> str:
 
 
 def find_race(root: Path, text: str) -> StoredRace | None:
-    """Return the race whose id starts with `text`. None if there is none or several."""
+    """Return the race whose id starts with `text`. None unless exactly one race matches."""
     paths: Sequence[Path] = [p for p in race_paths(root) if p.stem.startswith(text)]
     return read_race(paths[0]) if len(paths) == 1 and len(text) >= 4 else None

@@ -138,7 +138,7 @@ def _pivot() -> str:
 
 
 def _metadata() -> str:
-    """Return the SQL that formats ranking metadata as a string, followed by the other values of the row."""
+    """Return the SQL of the column `metadata`: ranking metadata as a string, then further values."""
     ranking = "max(case when r.task = 'keypoints/ranking' and s.metric = 'metadata' then s.note end)"
     others = (
         f"coalesce('{column}=' || cast(round(cast({_value(column)} as numeric), 6) as text) || ';', '')"

@@ -151,7 +151,7 @@ class Manifest(_Facts):
     def from_text(cls, text: str, *, units: bool = True) -> Manifest:
         """Parse the JSON of a stored manifest. Raise `StoreError` if it is corrupt.
 
-        Without `units`, the record keys are left out.
+        Without `units`, the record keys are skipped.
         """
         try:
             return cls._from_text(text, units)

@@ -112,7 +112,7 @@ class BaseTask(Task):
     options: type[TaskOptions] = TaskOptions
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the protocol, because no two protocols share records."""
+        """Return the name of the protocol. By default, each protocol has its own records."""
         if protocol not in self.protocols:
             raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
         return protocol

@@ -39,13 +39,13 @@ class HasSceneCurves(Protocol):
 
 @runtime_checkable
 class HasCases(Protocol):
-    """Task whose records contain a score for every single query or pair."""
+    """Task whose records contain a score of each query or pair (case)."""
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the cases of a scene from records of `exact`. None if the scene has no cases.
+        """Return the queries or pairs of a scene with their scores. None if the scene has none.
 
-        `records` belong to the unit named after the scene. If no unit has that name, they belong to all
-        units.
+        The scores are computed from `records` of the protocol `exact`. These are the records of the unit that
+        has the name of the scene. If no unit has this name, they are the records of all units.
         """
 
 
@@ -62,7 +62,7 @@ class HasPairAccuracy(Protocol):
     """Task that computes an accuracy for every image pair."""
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-        """Return (item, accuracy) tuples: one per item, or one per direction of the item."""
+        """Return tuples (item, accuracy), one per item or one per direction of an item."""
 
 
 @runtime_checkable
@@ -145,10 +145,10 @@ class HasUnitValues(Protocol):
     """Task with scores that are fixed weighted means of unit values between 0 and 1."""
 
     def unit_facts(self, opened: Any) -> Mapping[str, UnitFacts]:
-        """Return what is known of the units of opened data before any method runs."""
+        """Return the properties of the units of opened data, which are known before any method runs."""
 
     def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
-        """Return the same from the records of all units, for stored runs without their data."""
+        """Return the properties of the units from records, for stored runs whose data is not opened."""
 
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
@@ -164,6 +164,12 @@ class HasUnitValues(Protocol):
 @runtime_checkable
 class ReadsResults(Protocol):
     """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""
+
+    def result_folders(self, results: Path, opened: Any) -> Mapping[str, Path]:
+        """Return the results of each method in a file or folder, by the method's name."""
+
+    def result_hashes(self, folder: Path, records: Sequence[Records]) -> Mapping[str, str]:
+        """Return hashes of the results of one method, by file or part."""
 
     def records_from_results(self, folder: Path, opened: Any, on_bad: str = "error") -> Sequence[Records]:
         """Read the records of every unit from result files.

@@ -152,12 +152,13 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return, for each distance in `own`, the share of `others` (m,) that are on the correct side of it.
+    """Return, for each distance in `own`, the share of `others` (m,) that are larger, or smaller.
 
     `others` must be in ascending order. Ties count half. Pairs of the same patch should have smaller
-    distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch; otherwise
-    they are pairs of different patches. An infinite distance (a failed descriptor) is wrong for pairs of the
-    same patch and correct for pairs of different patches.
+    distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch, and larger
+    distances count. Otherwise `own` are pairs of different patches, and smaller distances count. An infinite
+    distance (a failed descriptor) is wrong for pairs of the same patch and correct for pairs of different
+    patches.
 
     >>> side_shares(np.array([1.0, 3.0, np.inf]), np.array([1.0, 2.0]), nearer=True).tolist()
     [0.75, 0.0, 0.0]

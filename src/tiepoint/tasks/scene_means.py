@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores and curves averaged over scenes, with the scene values from which intervals are computed."""
+"""Compute scores and curves that are means over scenes, and store the scene values for intervals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def _cell_mean(scenes: SceneValues, row: int) -> float:
 def scene_means(
     values: Floats, scene: NDArray[Any], scenes: int, *, scale: float = 1.0
 ) -> tuple[Floats, Floats]:
-    """Return the mean of the items of each scene, times `scale`, and their number. Ignore NaN items.
+    """Return, for each scene, the mean value of its items times `scale`, and the number of items.
+
+    Items with NaN are ignored.
 
     >>> scene_means(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), 3)
     (array([ 1., nan,  3.]), array([1., 0., 2.]))
@@ -81,7 +83,7 @@ class SceneSums:
     chance: Floats | None = None
 
     def only(self, keep: NDArray[np.bool_]) -> SceneSums:
-        """Return a subset with the scenes that a mask selects."""
+        """Return the sums of the scenes that a mask selects."""
         chosen = np.flatnonzero(keep)
         chance = None if self.chance is None else self.chance[chosen]
         names = tuple(self.scenes[i] for i in chosen)
@@ -89,7 +91,7 @@ class SceneSums:
         return SceneSums(names, kinds, self.total[chosen], self.count[chosen], chance)
 
     def of_kind(self, kind: str) -> SceneSums:
-        """Return a subset with the scenes of one kind."""
+        """Return the sums of the scenes of one kind."""
         return self.only(np.array([k == kind for k in self.kinds], bool))
 
 
@@ -103,7 +105,7 @@ def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Compute the mean over scenes of each scene's mean. Skip empty scenes. `n` is the number of values."""
+    """Average the values of each scene, then the scene means. Empty scenes are skipped."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())
@@ -139,8 +141,8 @@ def ratio_score(
 ) -> Score:
     """Compute the mean of ``numerator / denominator`` (``per="pair"``) or the ratio of their sums.
 
-    Pairs with denominator 0 are excluded. A scene's value is the same statistic over the pairs of the scene.
-    Its weight is chosen so that the weighted mean over scenes equals the score.
+    Pairs with denominator 0 are excluded. The value of a scene is the same statistic over its pairs. Scenes
+    are weighted so that their mean equals the score.
 
     >>> n, d = np.array([1.0, 1.0]), np.array([1.0, 3.0])
     >>> [ratio_score("x", {}, "ab", "cc", n, d, per=p).value for p in ("pair", "point")]
@@ -170,7 +172,7 @@ def ratio_score(
 def grouped_scores(
     records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]
 ) -> list[Score]:
-    """Return the scores of all scenes, of each kind and of each scene. Scene scores have no interval."""
+    """Call `score` for all records, for each kind and for each scene. Scene scores have no interval."""
     scores = [score(records, "all")]
     for kind in sorted({str(r.meta["kind"]) for r in records}):
         scores.append(score([r for r in records if r.meta["kind"] == kind], group_name(kind=kind)))

@@ -162,7 +162,7 @@ def test_an_announced_length_that_is_too_short_is_seen_where_the_size_is_publish
 
 
 def test_more_than_expected_is_not_taken(server, thing, get):
-    with pytest.raises(MirrorError, match="300,000 bytes, the limit is 1,000"):
+    with pytest.raises(MirrorError, match="300,000 bytes; the limit is 1,000"):
         get(server.put("/a", thing(DATA)), most=1000)
     assert get.part.length == 0
     with pytest.raises(MirrorError, match="sends more than the limit of 1,000 bytes"):

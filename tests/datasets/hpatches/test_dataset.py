@@ -77,7 +77,7 @@ def test_all_problems_are_listed_at_once(folder):
     for words in (
         "i_a: missing image e2, which other sequences have",
         "v_b: image h1 has 5 patches but ref has 6",
-        "v_b/h2.png: is 8 pixels wide, other strips are 9",
+        "v_b/h2.png is 8 pixels wide, but other strips are 9",
         "v_b/e1.png: the file is empty",
         "v_b/e2.png: is a truncated PNG",
         "i_empty: has no PNG strip",
@@ -184,7 +184,7 @@ def test_a_length_may_be_an_interval(tmp_path):
     assert data.missing(["v_c"]) == [
         "the number of patches of 'v_c' is not known exactly (7 to 9); state one number in the lengths file"
     ]
-    assert "not known exactly: v_c" in str(check_dataset(path))
+    assert "sequences without a known length are skipped: v_c" in str(check_dataset(path))
 
 
 def test_check_says_what_is_there(folder):
@@ -211,8 +211,8 @@ def test_check_decodes_and_compares(folder):
     report = check_dataset(folder)
     assert report.ok
     assert report.warnings == (
-        "v_b, v_c have the same reference patches: one scene, not 2",
-        "4 reference patches have almost no contrast (deviation below 5 grey levels)",
+        "v_b, v_c have the same reference patches, so they show one scene",
+        "the dataset has 4 reference patches of almost no contrast (deviation below 5 grey levels)",
     )
 
 

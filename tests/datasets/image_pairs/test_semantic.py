@@ -63,7 +63,7 @@ def test_spair_names_what_is_wrong(tmp_path: Path) -> None:
     spair(tmp_path, src_imsize=[41, 30, 3], trg_kps=[[5, 6]])
     with pytest.raises(ProblemsError) as caught:
         read_pairs(tmp_path, needs="keypoints")
-    assert "has 40 x 30 pixels, 41 x 30 are stated" in str(caught.value)
+    assert "has 40 x 30 pixels, but 41 x 30 are stated" in str(caught.value)
     assert "2 points0, 1 points1, 2 ids; expected equal numbers" in str(caught.value)
     file = tmp_path / "PairAnnotation" / "test" / "000001-2008_1-2009_2:cat.json"
     file.write_text(file.read_text()[:50])

@@ -64,7 +64,7 @@ def test_pairs_with_one_image_file_in_common_are_one_scene(tmp_path: Path) -> No
     (b / "02.png").write_bytes((a / "01.png").read_bytes())
     pairs = read_pairs(tmp_path, needs="corrs")
     assert [p.scene for p in pairs.pairs] == ["WGALBS/doll", "WGALBS/doll", "WGALBS/other"]
-    assert any("share an image file: one scene" in w for w in pairs.warnings)
+    assert any("share an image file and count as one scene" in w for w in pairs.warnings)
 
 
 def test_clicks_of_ones_own_need_no_categories(tmp_path: Path) -> None:

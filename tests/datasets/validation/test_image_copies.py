@@ -29,7 +29,7 @@ def test_find_copies_different_images_none(tmp_path: Path) -> None:
 def test_find_copies_scene_under_other_name_warns_once(tmp_path: Path) -> None:
     pairs = [pair(tmp_path, s, x, y) for s in ("one", "two", "three") for x, y in (("a", "b"), ("a", "c"))]
     (warning,) = find_image_copies(pairs).warnings
-    assert warning.startswith("2 scenes are copies (two of one, three of one): ")
+    assert warning.startswith("2 scenes are copies (two of one, three of one), so ")
 
 
 def test_find_copies_one_shared_image_warns_or_is_published(tmp_path: Path) -> None:
@@ -48,6 +48,6 @@ def test_find_copies_same_file_in_two_scenes_is_no_copy(tmp_path: Path) -> None:
 
 def test_find_copies_identical_images_warns_unless_turned(tmp_path: Path) -> None:
     (warning,) = find_image_copies([pair(tmp_path, "one", "a", "2a")]).warnings
-    assert warning.startswith("1 pair has two identical images (one/a-2a): ")
+    assert warning.startswith("1 pair has two identical images (one/a-2a), so ")
     file = tmp_path / "one" / "a"
     assert find_image_copies([ImagePair("turned", "one", image0=file, image1=file, turns=(0, 1))]) == ((), ())

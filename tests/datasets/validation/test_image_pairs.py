@@ -41,7 +41,7 @@ def test_facts_of_a_good_set(tmp_path: Path) -> None:
         "with rotated images: 1 pair",
         "K and T: 3 pairs, centre of the first pixel at (0, 0)",
         "rotations of 90 to 180 degrees (orthonormal to 0), baselines of 5 to 5",
-        "to group scores by: overlap",
+        "properties for grouping scores: overlap",
     )
 
 

@@ -109,8 +109,8 @@ def test_any_number_of_neighbours_and_blanks_and_order(tmp_path):
     [
         ("", "empty"),
         ("1,0\n", "line 1: expected a pair of images"),
-        (BORING + "0,1\n", "line 1: s_boring.a,s_boring.b: expected a line of indices"),
-        ("s_boring.a,s_boring.b\n", "found 0 lines"),
+        (BORING + "0,1\n", "line 1: the pair s_boring.a,s_boring.b has 1 lines; expected a line of indices"),
+        ("s_boring.a,s_boring.b\n", "has 0 lines"),
         (BORING.replace("1, 0\n", "1, 0, 1\n"), "line 2: expected 2 numbers separated by commas, found more"),
         (BORING.replace("12.3, 7.5", "12.3"), "line 3"),
         (
@@ -199,7 +199,7 @@ def test_small_pool_needs_fewer_neighbours(tmp_path, retrieval):
         ("", "empty"),
         ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: the pool differs from that of r.benchmark"),
         (POOL + "\na.ref.0,a.e1.0\n", "line 2: expected 3 patches (the query and its 2 nearest), found 2"),
-        (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row, the first is b.ref.1"),
+        (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row; the first is b.ref.1"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\na.ref.0,a.e1.0,b.ref.1\n", "line 3: duplicate query a.ref.0"),
         (POOL + "\na.e1.0,a.ref.0,b.ref.1\n", "line 2: expected a query first"),
         (POOL + "\na.ref.0,c.e1.0,b.ref.1\n", "line 2: image 'c.e1' is not in the pool"),

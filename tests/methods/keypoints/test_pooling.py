@@ -114,7 +114,10 @@ def test_failed_scales_are_left_out_and_concatenation_needs_all():
         ({"weights": "1,2,3"}, "only with aggregation=weighted"),
         ({"weight_sigma": 1.0}, "only with aggregation=weighted"),
         ({"aggregation": "weighted", "weights": "1,2"}, "2 weights for 3 scales"),
-        ({"aggregation": "weighted", "weights": "1,2,3", "weighting": "uniform"}, "one or the other"),
+        (
+            {"aggregation": "weighted", "weights": "1,2,3", "weighting": "uniform"},
+            "pass weights or these two",
+        ),
         ({"aggregation": "weighted", "weighting": "uniform", "weight_sigma": 1.0}, "no effect"),
         ({"aggregation": "weighted", "weighting": "linear"}, "unknown weighting"),
         ({"normalize": "twice"}, "value of normalize"),

@@ -108,7 +108,7 @@ def test_homography_is_converted_to_first_centre_at_zero(tmp_path):
         ("drop table matches", "no table matches"),
         ("drop table images", "no table images"),
         ("update matches set data = x'00'", "1 bytes for 30 rows and 2 columns"),
-        ("update matches set rows = 'x'", "not two integers and bytes"),
+        ("update matches set rows = 'x'", "rows and cols must be integers"),
         ("update matches set pair_id = pair_id + 900 where pair_id = (select max(pair_id) from matches)",
          "unknown image"),
         ("update keypoints set rows = 2, data = substr(data, 1, 16)", "refers to keypoint"),
@@ -139,7 +139,7 @@ def test_database_absent_pair_truncated_or_unfinished_raises(tmp_path):
     (tmp_path / "database.db-wal").write_bytes(b"x")
     with pytest.raises(InputError, match=r"unfinished changes in database\.db-wal"):
         extracted(path)
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="the folder does not exist"):
         method(tmp_path / "absent.db")
 
 

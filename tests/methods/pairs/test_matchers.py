@@ -172,7 +172,7 @@ def test_a_matcher_of_the_user(tmp_path):
     before = method.key(item())
     (tmp_path / "own.py").write_text((tmp_path / "own.py").read_text().replace("[0, 1]]", "[1, 1]]"))
     assert resolve(f"{base}:Last", family="pairs").key(item()) != before
-    with pytest.raises(InputError, match=r"match 0: rows \[0, 50\] exceed \[50, 50\] keypoints"):
+    with pytest.raises(InputError, match=r"match 0 has rows \[0, 50\], but there are \[50, 50\] keypoints"):
         resolve(f"{base}:Beyond", family="pairs").extract(item(), tuple(IMAGES[:2]))
     with pytest.raises(InputError, match=r"has no match\(features1, features2\)"):
         resolve(f"{base}:Nothing", family="pairs")

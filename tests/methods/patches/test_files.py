@@ -108,7 +108,7 @@ def test_wrong_folders_are_explained(tmp_path, table):
 def test_row_count_names_the_file(tmp_path, table):
     folder = folder_with(tmp_path, lambda p: np.save(f"{p}.npy", table))
     method = resolve(f"files:{folder}", family="patches")
-    with pytest.raises(InputError, match=r"ref\.npy: 6 descriptors for 7 patches"):
+    with pytest.raises(InputError, match=r"ref\.npy: found 6 descriptors for 7 patches"):
         method.extract(Item("v_x/ref", "c", 7), None)
 
 

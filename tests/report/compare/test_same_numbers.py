@@ -197,11 +197,11 @@ def test_run_without_scene_values_is_marked(
     assert by["meanstd"]["tested"]
     told = [n for n in found["notes"] if "run the method again" in n]
     assert len(told) == 1
-    assert told[0].startswith("pixels lacks the scene values that tests need")
+    assert told[0].startswith("the scene values that tests need are missing in pixels")
     rows, page = reported(no_values, tmp_path)
     assert rows["pixels"][:2] == ["", ""]
     assert rows["meanstd"][0]
-    assert page.count("pixels lacks the scene values") == 1
+    assert page.count("the scene values that tests need are missing in pixels") == 1
 
 
 def test_a_run_whose_scene_values_are_gone_is_marked(
@@ -215,7 +215,7 @@ def test_a_run_whose_scene_values_are_gone_is_marked(
     assert (by["meanstd"]["tested"], by["pixels"]["tested"]) == (False, True)
     rows, page = reported(tmp_path / "s", tmp_path)
     assert rows["meanstd"][:2] == ["", ""]
-    assert "meanstd lacks the scene values" in page
+    assert "the scene values that tests need are missing in meanstd" in page
 
 
 def test_two_runs_of_one_method_under_two_protocols_are_both_reported(

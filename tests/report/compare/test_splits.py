@@ -70,7 +70,7 @@ def test_where_nothing_tells_the_error_names_the_splits(
     for task in (MATCHING, VERIFICATION):
         assert call("compare", "sift", "orb", "--task", task, store=store) == 2
         assert (
-            "sift, orb have runs on the splits a, full; choose one with --split, e.g. --split full"
+            "there are runs of sift, orb on the splits a, full; choose one with --split, e.g. --split full"
             in capsys.readouterr().err
         )
 
@@ -116,7 +116,7 @@ def test_numbers_without_scenes_are_shown_and_not_tested(
 ) -> None:
     assert call("compare", "net", "deep", "pixels", "meanstd", "--task", VERIFICATION, store=store) == 0
     out = capsys.readouterr().out
-    assert "net, deep have single scores without scene values" in out
+    assert "runs without scene values cannot be tested: net, deep" in out
     assert "dataset and lists of net, deep are not known" in out
     found = tp.compare(["net", "deep", "pixels", "meanstd"], task=VERIFICATION, store=store)
     by = {r.method: r for r in found.rows}

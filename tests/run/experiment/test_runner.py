@@ -199,7 +199,7 @@ def test_wrong_keys_and_values_are_explained(change, words):
     [
         ({"descriptors": [{"name": "d", "type": "sift"}, {"name": "d", "type": "orb"}]}, "its own name"),
         ({"keypoints": {"source": "database"}}, "needs a keypoint_set_name"),
-        ({"keypoints": {"keypoint_set_name": "s"}}, "need source: database"),
+        ({"keypoints": {"keypoint_set_name": "s"}}, "need `source: database`"),
         ({"keypoints": {"source": "database", "keypoint_set_name": "s", "max_features": 9}}, "generator"),
         ({"keypoints": {"generator": "surf", "sigma": 2}}, "apply to sift, not"),
         ({"descriptors": [{"name": "d", "type": "sift", "scales": [1, 2]}]}, "only with pooling"),

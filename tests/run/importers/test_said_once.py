@@ -53,7 +53,7 @@ def test_two_results_of_one_experiment_are_two_runs(tmp_path: Path) -> None:
 def test_results_without_experiment_are_told(tmp_path: Path) -> None:
     rows, notes = read_workbench(database(tmp_path, "insert into results values (7, 0.9, 5, '')"))
     assert len(rows) == 1
-    assert notes[0] == "1 results were skipped: their experiments are missing in w.db"
+    assert notes[0] == "1 results were skipped, because their experiments are missing in w.db"
 
 
 def test_keypoints_of_two_images_never_become_those_of_one(tmp_path: Path) -> None:

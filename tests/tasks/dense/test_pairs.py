@@ -323,7 +323,9 @@ def test_true_flow_of_another_size(flows: Path, size: tuple[int, int]) -> None:
     opened = TASKS.load("dense/flow").open(flows, {"missing": "skip"})
     records = [opened.compare(u, Features(arrays), "x") for u in opened.units]
     words = TASKS.load("dense/flow").record_warnings(records)
-    assert words[0].startswith("ground truth cannot be used, pair left out: 1 of 2 directed pairs")
+    assert words[0].startswith(
+        "1 of 2 directed pairs were excluded, because their ground truth cannot be used"
+    )
 
 
 def test_empty_mask_matters_only_for_the_box(kit: Path) -> None:

@@ -113,7 +113,7 @@ def test_lists_that_use_an_image_the_dataset_lacks(world):
 
 
 def test_clean_lists_contradict_files_of_another_kind(world):
-    with pytest.raises(ProblemsError, match="not known to be clean"):
+    with pytest.raises(ProblemsError, match="are of an unknown kind, expected clean lists"):
         VERIFICATION.open(world.data, {"tasks": world.tasks, "lists": "clean"})
     files = {"files": {"verif_pos_split-full.csv": {"lists": "clean"}}}
     (world.tasks / "tasks.json").write_text(json.dumps(files))
@@ -149,7 +149,7 @@ def test_a_wrong_delimiter(world, tmp_path):
         run_files(world, folder, tmp_path, query="?delimiter=,")
     one = folder / "v_dog" / "e1.csv"
     one.write_text(one.read_text().replace(";", ",", 3))
-    with pytest.raises(ProblemsError, match="v_dog/e1 has 5 columns, most files have 8"):
+    with pytest.raises(ProblemsError, match="v_dog/e1 has 5 columns, but most files have 8"):
         run_files(world, folder, tmp_path)
 
 

@@ -55,7 +55,7 @@ def test_pairs_and_distances(file):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Outside", r"match 0: rows \[0, 99\] exceed"),
+        ("Outside", r"match 0 has rows \[0, 99\]"),
         ("Short", "0 distances for 1 matches"),
         ("NoMatch", "no match"),
     ],

@@ -166,7 +166,7 @@ def test_pairs_in_both_directions_are_told(tmp_path: Path) -> None:
     one = pair("a--b", "s0")
     back = pair("b--a", "s0", np.linalg.inv(motion()), image0=one.pair.image1, image1=one.pair.image0)
     data, _ = write_world(tmp_path / "w", {p.pair.name: (p, seen(p, 20)) for p in (one, back)})
-    assert any("1 image pair occurs in both directions" in w for w in TASK.open(data, {}).warnings)
+    assert any("the dataset has 1 image pair in both directions" in w for w in TASK.open(data, {}).warnings)
 
 
 @pytest.mark.slow
@@ -225,7 +225,7 @@ def test_a_pair_without_translation_is_judged_by_its_rotation() -> None:
     one = pair(T=T)
     made = records(one, seen(one, 200, 0.3), **QUICK)
     assert TASK.record_warnings([made]) == [
-        "1 pair has no translation; `exact` scores only the rotation of such pairs"
+        "the dataset has 1 pair without translation; `exact` scores only their rotation"
     ]
     assert value(TASK.score([made], "exact"), "translation_error_deg") == 0
 
@@ -327,7 +327,7 @@ def test_options_without_effect_are_refused(tmp_path: Path) -> None:
         tp.evaluate(f"files:{folder}", frame="original", **ask)
     with pytest.raises(InputError, match="unknown frame 'wide'"):
         tp.evaluate(f"files:{folder}", protocol="loftr", frame="wide", **ask)
-    with pytest.raises(InputError, match="budget: expected numbers of at least 5"):
+    with pytest.raises(InputError, match="budget: expected integers from 5"):
         tp.evaluate(f"files:{folder}", budget="3", **ask)
 
 
@@ -336,7 +336,7 @@ def test_an_unknown_dataset_is_taken_in_original_pixels_and_that_is_told() -> No
     found = seen(one, 60, 2.0, wrong=20)
     made = records(one, found, "loftr")
     assert TASK.record_warnings([made]) == [
-        "loftr has no rule for the dataset kitchen: original pixels are used; `frame` sets another size"
+        "loftr has no rule for the dataset kitchen and uses original pixels; `frame` sets another size"
     ]
     original = records(replace(one, pair=replace(one.pair, dataset="megadepth")), found, "loftr")
     np.testing.assert_array_equal(made["R"], original["R"])

@@ -14,19 +14,21 @@ from ..shell.flag_names import as_flags
 
 
 def compare_command(
-    methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
+    methods: list[str] = typer.Argument(
+        None, metavar="[METHOD...]", help="Methods or run ids; by default all."
+    ),
     task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
     metric: str = typer.Option(
-        None, "--metric", help="Score to compare by; default the task's headline score."
+        None, "--metric", help="Score to compare by; by default the task's headline score."
     ),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. noise=hard."),
     protocol: str = typer.Option(
-        None, "--protocol", help="Protocol; default one that all runs share, preferably exact."
+        None, "--protocol", help="Protocol; by default one that all runs share, preferably exact."
     ),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     baseline: str = typer.Option(
-        None, "--baseline", help="Method or run id to compare the others with; default the best."
+        None, "--baseline", help="Method or run id to compare the others with; by default the best."
     ),
     allow: list[str] = typer.Option(
         None, "--allow", help="Differences between runs to accept: dataset, lists, scenes, split …"

@@ -129,7 +129,7 @@ def cut(
 def pack(
     data: Path = typer.Argument(..., help="Folder of patch strips."),
     to: Path = typer.Option(
-        None, "--to", help="Pack file to write (.tiepack), to pass as --data; default: in the folder."
+        None, "--to", help="Pack file to write (.tiepack); by default a file in the folder of strips."
     ),
 ) -> None:
     """Decode all patch strips into one memory-mapped file, so that runs read no PNG.
@@ -157,8 +157,10 @@ def tasks(
     label_column: bool = typer.Option(
         False, "--label-column", help="hpatches-v1: write the label into .pairs files: patch_a,patch_b,label."
     ),
-    lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
-    split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
+    lists: str = typer.Option("official", "--lists", help="hpatches: kind of pair lists, official or clean."),
+    split: list[str] = typer.Option(
+        None, "--split", help="hpatches: splits to write; by default all whose sequences the dataset has."
+    ),
     given: Path = typer.Option(None, "--tasks", help="hpatches: folder with splits.json or retrieval files."),
 ) -> None:
     """Write the task files of a suite for a dataset.

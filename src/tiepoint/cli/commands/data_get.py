@@ -27,7 +27,7 @@ def get(
     context: typer.Context,
     name: str = typer.Argument(None, help="Name of the dataset; without a name, list all datasets."),
     to: Path = typer.Option(
-        None, "--to", help="Parent folder of the dataset; default $TIEPOINT_DATA, else the current folder."
+        None, "--to", help="Parent folder of the dataset; by default $TIEPOINT_DATA or the current folder."
     ),
     accept_licence: bool = typer.Option(False, "--accept-licence", help="Accept the licence without asking."),
     dry_run: bool = typer.Option(

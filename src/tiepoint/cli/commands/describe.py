@@ -38,12 +38,10 @@ def describe(
     keys = [(s, i) for s in dataset.sequences for i in dataset.images(s)]
     existing = [path for s, i in keys if (path := out / s / f"{i}.csv").exists()]
     if existing and not overwrite:
-        which = (
-            f"{existing[0]} exists"
-            if len(existing) == 1
-            else f"{existing[0]} and {count_text(len(existing) - 1, 'more file')} exist"
+        more = f" and {count_text(len(existing) - 1, 'more file')}" if len(existing) > 1 else ""
+        raise InputError(
+            f"cannot replace {existing[0]}{more}; choose another folder, or pass --overwrite to replace files"
         )
-        raise InputError(f"{which}; choose another folder, or pass --overwrite to replace files")
     if resolved.check is not None:
         resolved.check([dataset.item(s, i) for s, i in keys])
     failed, total = 0, 0

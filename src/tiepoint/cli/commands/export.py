@@ -13,7 +13,7 @@ from ..common import STORE, dump_json, open_store_for_reading, print_status
 
 def export(
     run: str = typer.Argument(
-        ..., metavar="RUN", help="Method (takes its newest run), run id or prefix of an id."
+        ..., metavar="RUN", help="Run id, prefix of an id, or method (its newest run)."
     ),
     out: Path = typer.Option(..., "--out", help="Folder to create."),
     form: str = typer.Option("npz", "--form", help="Layout of the files: npz, hloc or glue-factory."),

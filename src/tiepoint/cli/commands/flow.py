@@ -40,7 +40,7 @@ def show_flow_command(
     out: Path = typer.Option(
         None,
         "--out",
-        help=f"Picture to write, or folder for SUBSET/PAIR with --results; default in {PICTURES}.",
+        help=f"Picture to write, or folder for SUBSET/PAIR with --results; by default in {PICTURES}.",
     ),
     truth: Path = typer.Option(
         None, "--truth", help="True flow of any size; adds panels of the true flow and the error."
@@ -271,10 +271,12 @@ def warp(
     image1: Path = typer.Option(
         None,
         "--image1",
-        help="Image 1, needed if sizes differ; default the file beside image 2.",
+        help="Image 1, needed if sizes differ; by default the file beside image 2.",
     ),
     size2: str = _SIZE2,
-    mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; fills the background."),
+    mask: Path = typer.Option(
+        None, "--mask", help="Foreground mask of image 1; other pixels get the background colour."
+    ),
     bg_color: str = _BG,
 ) -> None:
     """Warp image 2 back onto image 1: the colour at p + flow(p), or background outside image 2.
@@ -305,7 +307,7 @@ def warp(
         known_size = shape.shape == values.shape[:2] or (one is not None and shape.shape == one.shape[:2])
         if not known_size:
             raise InputError(
-                f"{mask} is {_wh(shape)}, {flow} is {_wh(values)}: "
+                f"the mask {mask} is {_wh(shape)}, but the flow {flow} is {_wh(values)}; "
                 "resize the mask to the size of the flow or of image 1"
             )
         picture = foreground(picture, resize_mask(shape, values.shape[:2]), background=background)

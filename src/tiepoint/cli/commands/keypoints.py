@@ -101,7 +101,7 @@ def intersect(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Store those keypoints of two sets that are mutual nearest neighbours by position, in matching order.
+    """Store the keypoints of two sets that are mutual nearest neighbours by position, row by row.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """

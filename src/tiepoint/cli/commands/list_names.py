@@ -21,7 +21,7 @@ from ..shell.completion import PROTOCOLS, counts, datasets
 
 def list_things(
     what: str = typer.Argument(
-        None, metavar="methods|tasks|datasets|runs|races", help="What to list; default an overview."
+        None, metavar="methods|tasks|datasets|runs|races", help="What to list; without it, print an overview."
     ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     data: list[Path] = typer.Option(

@@ -45,10 +45,10 @@ def race_command(
     task: str = typer.Option(None, "--task", help="Task; required without --replay."),
     data: Path = typer.Option(None, "--data", help="Folder of the dataset; required without --replay."),
     protocol: str = typer.Option(None, "--protocol", help="Protocol; the default is exact."),
-    metric: str = typer.Option(None, "--metric", help="Score to race; default the task's headline."),
+    metric: str = typer.Option(None, "--metric", help="Score to race; by default the task's headline."),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. threshold_deg=5."),
     goal: str = typer.Option(
-        None, "--goal", help="best, order or baseline=NAME; default order for two methods, else best."
+        None, "--goal", help="best, order or baseline=NAME; by default order for two methods, else best."
     ),
     about: str = typer.Option(
         "benchmark", "--about", help="benchmark: these units; scenes: the scenes they were drawn from."
@@ -57,14 +57,16 @@ def race_command(
     seed: int = typer.Option(0, "--seed", help="Seed of the order of the units."),
     limit: int = typer.Option(None, "--limit", help="Units after which to stop without a decision."),
     batch: int = typer.Option(
-        None, "--batch", help="Units computed at the same time; default one per worker, else 1."
+        None, "--batch", help="Units computed at the same time; by default one per worker."
     ),
     replay: bool = typer.Option(False, "--replay", help="Race complete stored runs; compute nothing."),
     keep: bool = typer.Option(False, "--keep", help="Store the race of stored runs."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
-    jobs: int = typer.Option(None, "--jobs", min=0, help="Number of workers; default 1, 0 is one per core."),
+    jobs: int = typer.Option(
+        None, "--jobs", min=0, help="Number of workers, default 1; 0 means one per core."
+    ),
     cluster: str = typer.Option(
         None, "--cluster", help="Dask workers: tcp://HOST:8786, local:NUMBER or a YAML file."
     ),
@@ -78,8 +80,8 @@ def race_command(
 ) -> None:
     """Run methods unit by unit until it is certain enough which one is ahead.
 
-    Features and records are those of `run`, which afterwards computes only what is missing. A race is no run:
-    it has no score. With `--replay`, show what a race of stored runs would have saved.
+    Features and records are those of `run`, which afterwards computes only what is missing. A race is not a
+    run and has no score. With `--replay`, show what a race of stored runs would have saved.
 
     Example: `tiepoint race sift+mutual orb+mutual --task pose/relative --data pairs.json`
     """

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def report(
-    methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
+    methods: list[str] = typer.Argument(
+        None, metavar="[METHOD...]", help="Methods or run ids; by default all."
+    ),
     out: Path = typer.Option(None, "--out", help="File to write; default report.html (or .md, .tex, …)."),
     form: str = typer.Option("html", "--format", help="Format: html, md, latex, csv, json or parquet."),
     table: str = typer.Option(
@@ -86,17 +88,19 @@ def plot(
     kind: str = typer.Argument(
         None,
         metavar="[KIND]",
-        help="Figure: scores, scenes, time, bytes, differences, race or a curve; default: list all.",
+        help="Figure: scores, scenes, time, bytes, differences, race or a curve; without it, list all.",
     ),
     methods: list[str] = typer.Argument(
-        None, metavar="[METHOD...]", help="Methods or run ids; default all. For race: its id."
+        None, metavar="[METHOD...]", help="Methods or run ids; by default all. For race: its id."
     ),
     task: str = typer.Option(None, "--task", help="Task, required if several tasks have the figure."),
-    protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact if the runs have it."),
+    protocol: str = typer.Option(None, "--protocol", help="Protocol; by default exact if the runs have it."),
     group: str = typer.Option(None, "--group", help="Group of a curve or score, e.g. noise=hard."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
-    baseline: str = typer.Option(None, "--baseline", help="Baseline of the differences; default the best."),
+    baseline: str = typer.Option(
+        None, "--baseline", help="Baseline of the differences; by default the best."
+    ),
     out: Path = typer.Option(
         None, "--out", help="File to write: .pdf, .svg, .png, or .csv for the data; default KIND.pdf."
     ),

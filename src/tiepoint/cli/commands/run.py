@@ -65,7 +65,7 @@ def run(
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; the default is exact."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
     jobs: int = typer.Option(
-        None, "--jobs", min=0, help="Maximum number of workers; default 0, one per core."
+        None, "--jobs", min=0, help="Maximum number of workers; 0 (default) means one per core."
     ),
     cluster: str = typer.Option(
         None, "--cluster", help="Dask workers: tcp://HOST:8786, local:NUMBER or a YAML file."
@@ -205,7 +205,10 @@ def _check_arguments(
 
 @contextlib.contextmanager
 def _suggest_spec(store: Store) -> Iterator[None]:
-    """Suggest the method specification if an unknown method is the display name of stored runs."""
+    """Within this block, extend the error for an unknown method name by a suggestion.
+
+    If stored runs have this display name, the error names the specification of their method.
+    """
     from ...store.run_queries import load_heads
 
     try:

@@ -18,7 +18,7 @@ def show_run_command(
     run: str = typer.Argument(
         ...,
         metavar="RUN",
-        help="Method (shows its newest run), run id, race id or prefix of an id; see `tiepoint list runs`.",
+        help="Run id, race id, prefix of an id, or method (its newest run); see `tiepoint list runs`.",
     ),
     task: str = typer.Option(
         None, "--task", help="Task of the run, required if the method has runs of several tasks."
@@ -110,7 +110,7 @@ def _pairs() -> None:
 @app.command("show")
 def show_pair_command(
     run: str = typer.Argument(
-        ..., metavar="RUN", help="Method (shows its newest run), run id or prefix of an id."
+        ..., metavar="RUN", help="Run id, prefix of an id, or method (its newest run)."
     ),
     pair: str = typer.Argument(..., metavar="PAIR", help="Name of a pair; slashes may be written as `-`."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default PAIR.png."),

@@ -142,7 +142,7 @@ class _Writer:
         self.bytes += more
         if self.bytes > self.max_bytes:
             reason = f"the content has more than {self.max_bytes:,} bytes, far more than expected"
-            raise InputError(f"{self.archive}: {reason}; not unpacked")
+            raise InputError(f"{self.archive}: {reason}, and was not unpacked")
 
 
 def unpack(

@@ -95,7 +95,7 @@ def fetch(
         seconds = 2.0 ** min(failures, 5) if pause is None else pause
         if seconds > options.max_pause_s:
             raise MirrorError(
-                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s, try again later"
+                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s before a retry"
             )
         options.report(f"{reason}; retrying in {seconds:.0f} s")
         options.wait(seconds)
@@ -135,7 +135,7 @@ def _once(
                 f"{url} has {total:,} bytes instead of the published {mirror.size:,}, so it is another file"
             )
         if total is not None and total > max_bytes:
-            raise MirrorError(f"{url} has {total:,} bytes, the limit is {max_bytes:,}")
+            raise MirrorError(f"{url} has {total:,} bytes; the limit is {max_bytes:,}")
         if response.status == 200:
             if have:
                 options.report("the download restarts: the server cannot resume it, or the file has changed")

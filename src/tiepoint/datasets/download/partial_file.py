@@ -37,7 +37,7 @@ class VersionStamp:
         return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
     def same(self, other: VersionStamp) -> bool:
-        """Return whether two versions may be the same: all values that both contain are equal."""
+        """Return whether two versions may be the same, because all values that both contain are equal."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.total, other.total))
         return all(a == b for a, b in pairs if a and b)
 

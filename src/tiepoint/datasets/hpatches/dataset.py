@@ -206,8 +206,10 @@ class HPatchesDataset:
         for sequence in sequences:
             if sequence in self.open_lengths:
                 low, high = self.open_lengths[sequence]
-                count = f"the number of patches of {sequence!r} is not known exactly ({low} to {high})"
-                problems.append(f"{count}; state one number in the lengths file")
+                problems.append(
+                    f"the number of patches of {sequence!r} is not known exactly ({low} to {high}); "
+                    "state one number in the lengths file"
+                )
             elif sequence not in self.lengths:
                 error = UnknownNameError("sequence", sequence, self.sequences)
                 problems.append(str(error).split(" Known:")[0])

@@ -146,7 +146,7 @@ def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
         for image, header in strips.items():
             if header.side != layout.side:
                 layout.problems.append(
-                    f"{sequence}/{image}.png: is {header.side} pixels wide, other strips are {layout.side}"
+                    f"{sequence}/{image}.png is {header.side} pixels wide, but other strips are {layout.side}"
                 )
         counts = Counter(h.count for h in strips.values())
         expected = strips["ref"].count if "ref" in strips else counts.most_common(1)[0][0] if counts else 0

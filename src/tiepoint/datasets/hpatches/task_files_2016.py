@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Create the definition files of the 2016 tasks for any patch dataset.
 
-Sets of sequences are train and test if the dataset has a ``test_set.txt``, else `all`. For each set and noise
-level (easy, hard), classification and matching benchmarks and retrieval files ``SET_NOISE_Ss_SEED`` are
-written, each with labels. Random samples come from PCG64. Its seed is a hash of the given seed, the numbers
-of patches and the file name. Retrieval pools of one size have successive seeds.
+The sequences form the sets `train` and `test` if the dataset has a ``test_set.txt``, else the set `all`. Each
+set and noise level (easy, hard) gets classification and matching benchmarks and retrieval files
+``SET_NOISE_Ss_SEED``, each with labels. Random samples come from PCG64. Its seed is a hash of the given seed,
+the numbers of patches and the file name. Retrieval pools of one size have successive seeds.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}
 class V1Sizes:
     """Upper limits of the list sizes. The defaults are the published sizes.
 
-    A smaller dataset gets three positive pairs per location, five negatives per positive, and a hundred
-    queries per sequence, about the published proportions.
+    A smaller dataset gets three positive pairs per location, five negatives per positive pair, and a hundred
+    queries per sequence. These are about the published proportions.
     """
 
     positives: int = 200_000
@@ -161,7 +161,7 @@ class _SetWriter:
             n_neg = min(self.sizes.negatives, 5 * n_pos, space.available(kind) // 2)
             if n_neg == 0:
                 reason = "because the set has too few sequences or patches"
-                self.report.notes.append(f"{self.name}: no {kind} negatives were sampled, {reason}")
+                self.report.notes.append(f"{self.name}: no {kind} negatives were sampled {reason}")
                 continue
             file = f"{self.name}_{kind}_neg"
             pairs = draw_pairs(space, kind, n_neg, images[self.noises[0]], self._rng(file))
@@ -175,7 +175,9 @@ class _SetWriter:
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
             count = count_text(n_pos, "positive pair")
-            self.report.notes.append(f"{self.name}: {count}, fewer than published, as the dataset is small")
+            self.report.notes.append(
+                f"{self.name} has {count}, fewer than published, because the dataset is small"
+            )
 
     def _write_pairs(self, path: Path, pairs: PatchPairs, *, positive: bool) -> None:
         labels = np.full(len(pairs), positive) if self.label_column else None

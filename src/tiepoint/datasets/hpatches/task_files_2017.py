@@ -59,7 +59,7 @@ VERIFICATION_FILES = {"pos": "verif_pos", "intra": "verif_neg_intra", "inter": "
 
 @dataclass
 class V2Report:
-    """Report of the written files: rows, hash, whether published, flaws of the lists, notes."""
+    """Report of the written files: rows, hashes, equality with published files, flaws of lists, notes."""
 
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     facts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)

@@ -163,7 +163,9 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
         lengths = {key: len(truth[key]) for key in together if key in truth}
         if len(set(lengths.values())) > 1:
             words = ", ".join(f"{n} {key}" for key, n in lengths.items())
-            findings.problems.append(f"{draft.where} has {words}; expected equal numbers")
+            findings.problems.append(
+                f"{draft.where} has different numbers of annotations ({words}); expected equal numbers"
+            )
     return truth
 
 

@@ -41,7 +41,7 @@ class PairTruth:
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def queries(self) -> Matrix | None:
-        """Return the points (q, 2) of image 0 whose position in image 1 is known. None if there are none."""
+        """Return the points (q, 2) of image 0 whose position in image 1 is known. None without any."""
         if "points0" in self.annotations:
             return np.asarray(self.annotations["points0"], np.float64)
         if "corrs" in self.annotations:

@@ -60,7 +60,7 @@ def doubt_principal_point(K: Matrix, size: Size) -> CameraDoubt | None:
 
 
 def _offset(share: Matrix) -> float:
-    """Return the distance from the image centre, in half sizes of the image."""
+    """Return the distance from the image centre, in units of half the image size."""
     return float(np.hypot(*(share - 1)))
 
 

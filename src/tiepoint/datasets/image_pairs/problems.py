@@ -153,8 +153,8 @@ class PairProblems:
             return None
         if header is not None and stated is not None and header != stated:
             self.problems.append(
-                f"{where}: {path} has {header[0]} x {header[1]} pixels, {stated[0]} x {stated[1]} are stated;"
-                " state the size to which K belongs"
+                f"{where}: {path} has {header[0]} x {header[1]} pixels, but {stated[0]} x {stated[1]} are "
+                "stated; state the size to which K belongs"
             )
         if header is None and stated is None and assumed is not None:
             self.assumed[str(path or where)] = assumed
@@ -212,8 +212,8 @@ class PairProblems:
         if self.absent:
             names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(
-                f"{count_text(len(names), 'image is', 'images are')} missing ({first_names(list(names))}): "
-                "matches must come from files"
+                f"{count_text(len(names), 'image is', 'images are')} missing ({first_names(list(names))}); "
+                "only matches from files (files:DIR) can be scored on their pairs"
             )
         if self.assumed:
             shown = first_names([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
@@ -223,7 +223,7 @@ class PairProblems:
         if self.turned:
             warnings.append(
                 f"{count_text(len(self.turned), 'image has', 'images have')} an EXIF orientation "
-                f"({first_names(self.turned)}): the stored pixels are used"
+                f"({first_names(self.turned)}), which is not applied"
             )
         return tuple(dict.fromkeys(warnings))
 

@@ -32,7 +32,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     Args:
         path: A file or folder of any known layout (docs/pairs-data.md lists them).
         needs: Ground truth that each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H),
-            `keypoints`, or `any` for nothing.
+            `keypoints`, or `any` if nothing is required.
         images: Root folder of image names. By default, the folder of the file, then its sub-folder `images`.
 
     Raises:
@@ -132,7 +132,7 @@ LAYOUTS = (
     PairLayout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
     PairLayout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
     PairLayout("images with poses", "views.txt with pairs.txt", view_drafts),
-    PairLayout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
+    PairLayout("COLMAP model", "a COLMAP model (cameras and images, .bin or .txt)", _of_folder(model_drafts)),
     PairLayout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts), POINTS),
     PairLayout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed, POINTS),
     PairLayout(

@@ -275,7 +275,9 @@ def _common(a: Points | None, b: Points | None, where: str, findings: PairProble
     if a is None or b is None:
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # already reported as a problem
     if len(a) != len(b):
-        findings.problems.append(f"{where}: {len(a)} and {len(b)} keypoints; expected equal numbers")
+        findings.problems.append(
+            f"{where}: the images have {len(a)} and {len(b)} keypoints; expected equal numbers"
+        )
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}
     with np.errstate(invalid="ignore"):
         both = np.isfinite(a).all(1) & np.isfinite(b).all(1) & (a >= 0).all(1) & (b >= 0).all(1)

@@ -97,7 +97,9 @@ def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
             first = min(scenes)
             for draft in drafts:
                 draft.scene = first if draft.scene in scenes else draft.scene
-            findings.warnings.append(f"{first_names(sorted(scenes))} share an image file: one scene")
+            findings.warnings.append(
+                f"{first_names(sorted(scenes))} share an image file and count as one scene"
+            )
 
 
 def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:

@@ -45,9 +45,9 @@ class CutResult:
         total = sum(c["patches"] for c in self.counts.values())
         pooled = "".join(f"  {self.pooled_overlap[n]:6.3f}" for n in NOISE)
         lines.append(f"{'all':{width}}  {'':8}  {total:7d}{pooled}")
-        lines.append("easy, hard and tough: median overlap of jittered and detected regions")
+        lines.append("columns easy, hard and tough: median overlap of jittered with detected regions")
         if self.empty:
-            lines.append(f"sequences without patches, not written: {', '.join(self.empty)}")
+            lines.append(f"these sequences have no patches and were not written: {', '.join(self.empty)}")
         return "\n".join(lines)
 
 

@@ -262,9 +262,7 @@ def check_patches(
     ]
     if not data.has_patches:
         if data.open_lengths:
-            facts.append(
-                f"skipped, because their length is not known exactly: {', '.join(data.open_lengths)}"
-            )
+            facts.append(f"sequences without a known length are skipped: {', '.join(data.open_lengths)}")
         return CheckReport(
             f"{root}: lengths of patch sequences, no pixels",
             tuple(facts),
@@ -326,12 +324,10 @@ def _warnings(data: HPatchesDataset) -> list[str]:
         flat += int(np.count_nonzero(patches.reshape(len(patches), -1).std(axis=1) < 5))
     for group in same.values():
         if len(group) > 1:
-            warnings.append(
-                f"{', '.join(group)} have the same reference patches: one scene, not {len(group)}"
-            )
+            warnings.append(f"{', '.join(group)} have the same reference patches, so they show one scene")
     if flat:
-        count = count_text(flat, "reference patch has", "reference patches have")
-        warnings.append(f"{count} almost no contrast (deviation below 5 grey levels)")
+        count = count_text(flat, "reference patch", "reference patches")
+        warnings.append(f"the dataset has {count} of almost no contrast (deviation below 5 grey levels)")
     return warnings
 
 

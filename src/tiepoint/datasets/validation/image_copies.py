@@ -47,15 +47,15 @@ def find_image_copies(pairs: Sequence[ImagePair], *, reread: bool = False) -> Im
     if identical:
         names = first_names([pair.name for pair in identical])
         warnings.append(
-            f"{count_text(len(identical), 'pair has', 'pairs have')} two identical images ({names}): "
-            "no method can fail there; replace one image or remove the pair"
+            f"{count_text(len(identical), 'pair has', 'pairs have')} two identical images ({names}), "
+            "so no method can fail there; replace one image or remove the pair"
         )
     places, scenes = _places(pairs)
     copies = _copied_scenes(scenes)
     if copies:
         named = [f"{copy} of {original}" for copy, original in copies.items()]
         warnings.append(
-            f"{count_text(len(copies), 'scene is a copy', 'scenes are copies')} ({first_names(named)}): "
+            f"{count_text(len(copies), 'scene is a copy', 'scenes are copies')} ({first_names(named)}), so "
             "scores count the content twice and intervals are too narrow; remove the copy"
         )
     known = {pair.image0 for pair in identical}
@@ -77,7 +77,7 @@ Files = dict[str, set[Path]]
 
 
 def _places(pairs: Iterable[ImagePair]) -> tuple[dict[str, dict[Path, set[str]]], dict[str, Files]]:
-    """Return two maps: from content to files and their scenes, and from scene to content and its files."""
+    """Return two maps: from content to {file: scenes}, and from scene to {content: files}."""
     places: dict[str, dict[Path, set[str]]] = defaultdict(lambda: defaultdict(set))
     scenes: dict[str, Files] = defaultdict(lambda: defaultdict(set))
     for pair in pairs:
@@ -90,9 +90,10 @@ def _places(pairs: Iterable[ImagePair]) -> tuple[dict[str, dict[Path, set[str]]]
 
 
 def _copied_scenes(scenes: dict[str, Files]) -> dict[str, str]:
-    """Map each scene whose images are all copies to the scene that has the originals.
+    """Return the copied scenes, each with its original: a scene that has the same images in other files.
 
-    Scenes that use the same files are not copies. Of equal scenes, the first is the original.
+    All images of a copied scene occur in the original. Of two scenes with equal images, the first is the
+    original. Scenes that use the same files are not copies.
     """
     holders: dict[str, list[str]] = defaultdict(list)
     for scene, files in scenes.items():

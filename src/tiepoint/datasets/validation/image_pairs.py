@@ -109,7 +109,7 @@ def _facts(truths: Sequence[PairTruth]) -> list[str]:
     facts += _truth_facts(truths)
     keys = sorted({key for pair in pairs for key in pair.facts})
     if keys:
-        facts.append(f"to group scores by: {', '.join(keys)}")
+        facts.append(f"properties for grouping scores: {', '.join(keys)}")
     return facts
 
 
@@ -131,7 +131,7 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
         )
         if not MIN_BASELINE <= (middle := float(np.median(lengths))) <= MAX_BASELINE:
             facts.append(
-                f"the median baseline is {middle:.3g}: are these metres? No angular score depends on the unit"
+                f"the median baseline is {middle:.3g}; is the unit metres? Angular scores do not depend on it"
             )
     for key, name in (("corrs", "correspondences"), ("points0", "keypoints")):
         counts = [len(truth.annotations[key]) for truth in truths if key in truth.annotations]

@@ -163,15 +163,16 @@ def patches_release(data: HPatchesDataset) -> Release | None:
         notes[0] += f"; {first_few(wrong, 6)} differ: patches cut again, scores not comparable"
     own = [s for s in data.sequences if s not in names]
     if own:
-        notes.append(f"not part of the release: {first_few(own, 6)}")
+        notes.append(f"the release does not contain {first_few(own, 6)}")
     short: list[str] = []
     if data.has_patches:
         expected = _2016 if is_old else STANDARD_IMAGES
         lack = {s: [i for i in expected if i not in data.images(s)] for s in present}
         short = [s for s, images in lack.items() if images]
         if short:
-            count = f"{len(short)} of {count_text(len(present), 'sequence lacks', 'sequences lack')} images"
-            notes.append(f"{count}: {first_few(short, 6)} ({first_few(lack[short[0]], 6)})")
+            count = f"{len(short)} of {count_text(len(present), 'sequence')}"
+            first = first_few(lack[short[0]], 6)
+            notes.append(f"images are missing in {count}: {first_few(short, 6)} (first: {first})")
     published = sorted(old) if is_old else names
     return by_names(key, present, published, notes=tuple(notes), differs=bool(wrong), short=bool(short))
 
@@ -207,7 +208,7 @@ def tss_release(pairs: Sequence[TssPair]) -> Release | None:
     notes = [", ".join(f"{name} {counts[name]} of {n}" for name, n in groups.items())]
     own = sorted(set(counts) - set(groups))
     if own:
-        notes.append(f"not part of the release: {first_few(own, 6)}")
+        notes.append(f"the release does not contain {first_few(own, 6)}")
     over = [name for name, n in groups.items() if counts[name] > n]
     return Release("tss", have, sum(groups.values()), (), tuple(notes), bool(over))
 
@@ -256,8 +257,8 @@ def _by_digests(key: str, named: Callable[[str], str]) -> Callable[[Sequence[Ima
         other = len(pairs) - sum(f in known for f in found)
         notes = ["by the names of the images of each pair"]
         if other:
-            count = count_text(len(pairs), "pair is", "pairs are")
-            notes.append(f"{other} of {count} not part of the release")
+            count = count_text(len(pairs), "pair")
+            notes.append(f"the release does not contain {other} of {count}")
         return Release(key, have, len(known), (), tuple(notes))
 
     return release

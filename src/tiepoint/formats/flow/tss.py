@@ -28,7 +28,7 @@ _FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mas
 class PairResult:
     """Flows and masks that a method computed for an image pair.
 
-    `arrays` contains those of flow1, flow2 (h, w, 2), mask1 and mask2 (h, w) that exist. `problems` has one
+    `arrays` contains flow1 and flow2 (h, w, 2), and mask1 and mask2 (h, w), if they exist. `problems` has one
     message per unreadable file. `present` is False if the folder is missing.
     """
 

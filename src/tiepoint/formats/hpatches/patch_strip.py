@@ -67,7 +67,9 @@ def _header(start: bytes, end: bytes, size: int, path: str | Path) -> StripHeade
         found = f"is {width} pixels wide and {height} high"
         raise FormatError(path, f"{found}; the height must be a multiple of the width (the patch side)")
     if width * height > _MAX_PIXELS:
-        raise FormatError(path, f"has {width * height} pixels, the limit is {_MAX_PIXELS}; split the strip")
+        raise FormatError(
+            path, f"has {width * height} pixels; the limit is {_MAX_PIXELS}, so split the strip"
+        )
     return StripHeader(width, height // width)
 
 

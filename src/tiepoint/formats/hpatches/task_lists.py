@@ -105,7 +105,10 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class VerificationPairs:
-    """Pairs of patches as columns (n,): index into `sequences`, image number (0 to 5) and patch index."""
+    """Pairs of patches, as columns (n,) for both patches of each pair.
+
+    The columns are the index into `sequences`, the image number (0 to 5) and the patch index.
+    """
 
     sequences: tuple[str, ...]
     seq1: NDArray[np.int32]
@@ -121,7 +124,7 @@ class VerificationPairs:
 
 @dataclass(frozen=True)
 class RefPatches:
-    """Patches of reference images as columns (n,): index into `sequences`, patch index."""
+    """Patches of reference images, as columns (n,): the index into `sequences` and the patch index."""
 
     sequences: tuple[str, ...]
     seq: NDArray[np.int32]

@@ -189,7 +189,7 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
             raise FormatError(labels_path, reason, line=int(wrong[0]) + 1)
     if labels.all() or not labels.any():
         kind = "negative" if labels.all() else "positive"
-        raise FormatError(p, f"has no {kind} pair among {len(pairs)}; a score needs positives and negatives")
+        raise FormatError(p, f"has {len(pairs)} pairs, but no {kind} one; a score needs both kinds")
     names, sizes = tuple(part.stem for part in benchmark.pairs), tuple(len(part) for part in lists)
     return LabelledPairs(p.stem, pairs, labels, names, sizes)
 
@@ -246,7 +246,10 @@ def read_distances(
 
 
 def lengths_in_lists(benchmarks: Iterable[Path]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the sequences of pair lists with their smallest possible numbers of patches, and the images."""
+    """Return the number of patches of each sequence in pair lists, and the names of the images.
+
+    The number is the smallest possible: the highest index in the lists plus one.
+    """
     lengths: dict[str, int] = {}
     images: dict[str, None] = {}
     for path in dict.fromkeys(part for file in benchmarks for part in read_classification(file).pairs):

@@ -47,8 +47,8 @@ def _targets(
     while lines and not lines[-1].strip():
         lines.pop()
     if len(lines) != 3 * len(benchmark.pairs):
-        expected = f"{3 * len(benchmark.pairs)} lines (3 for each of {len(benchmark.pairs)} pairs)"
-        raise FormatError(labels, f"expected {expected}, found {len(lines)}")
+        expected = f"{3 * len(benchmark.pairs)} (3 for each of {len(benchmark.pairs)} pairs)"
+        raise FormatError(labels, f"has {len(lines)} lines, expected {expected}")
     truth = []
     for i, (a, b) in enumerate(benchmark.pairs):
         head = lines[3 * i].decode("utf-8", "replace").replace(" ", "").strip()
@@ -163,8 +163,8 @@ def _block(
         if unknown is not None:
             raise FormatError(path, f"the dataset has no image {unknown!r}", line=start)
     if not lines or len(lines) % 2:
-        reason = f"{a},{b}: expected a line of indices and one of distances for each neighbour"
-        raise FormatError(path, f"{reason}, found {len(lines)} lines", line=start)
+        expected = "expected a line of indices and one of distances for each neighbour"
+        raise FormatError(path, f"the pair {a},{b} has {len(lines)} lines; {expected}", line=start)
     columns = counts[a] if counts is not None else lines[0].count(b",") + 1
     rows = [
         parse_table(
@@ -187,8 +187,9 @@ def _block(
     falls = np.argwhere(distance[1:] < distance[:-1])
     if falls.size:
         k, i = map(int, falls[0])
-        value = f"value {i + 1} is {distance[k + 1, i]:g}, less than the {distance[k, i]:g} before it"
-        raise FormatError(path, f"{value}; dissimilarities must not decrease", line=start + 4 + 2 * k)
+        value, before = distance[k + 1, i], distance[k, i]
+        reason = f"value {i + 1} is {value:g}, less than the {before:g} before it"
+        raise FormatError(path, f"dissimilarities must not decrease, but {reason}", line=start + 4 + 2 * k)
     order = np.sort(np.where(np.isfinite(distance), index, -1 - np.arange(len(index))[:, None]), axis=0)
     repeated = np.flatnonzero((order[1:] == order[:-1]).any(axis=0))
     if repeated.size:

@@ -188,7 +188,7 @@ def _rows_of_queries(
     missing = [i for i in range(len(queries)) if i not in rows]
     if missing:
         first = queries.id(missing[0])
-        raise FormatError(path, f"{len(missing)} of {len(queries)} queries have no row, the first is {first}")
+        raise FormatError(path, f"{len(missing)} of {len(queries)} queries have no row; the first is {first}")
     return [rows[i] for i in range(len(queries))]
 
 

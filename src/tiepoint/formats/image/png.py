@@ -38,12 +38,12 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, the limit is 66400000
+    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes; the limit is 66400000
     """
     width, height = size
     limit = min(MAX_PIXELS, (PIXELS + PIXELS_PER_BYTE * file_bytes) * 3 // max(3, pixel_bytes))
     if width * height > limit:
-        raise FormatError(path, f"has {width} x {height} pixels in {file_bytes} bytes, the limit is {limit}")
+        raise FormatError(path, f"has {width} x {height} pixels in {file_bytes} bytes; the limit is {limit}")
 
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -195,8 +195,8 @@ def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[
     """Inflate compressed bytes into a buffer that each thread reuses.
 
     Allocating and freeing megabytes in several threads would cost more time than inflating. The system's zlib
-    writes into the buffer in one call without the interpreter lock. Python's own, which allocates its output,
-    is used if there is no system library, and explains corrupt data.
+    writes into the buffer in one call without the interpreter lock. Python's zlib is used if there is no
+    system library, and for the error message about corrupt data.
     """
     raw = thread_workspace().take("png", (size,), np.uint8)
     uncompress = _system_uncompress()
@@ -215,7 +215,7 @@ def _wrong_size(size: int) -> str:
 
 @cache
 def _system_uncompress() -> Any:
-    """Return `uncompress` of the system's zlib. None if there is none."""
+    """Return the function `uncompress` of the system's zlib. None if the system has no zlib."""
     try:
         found = ctypes.CDLL("libz.so.1").uncompress
     except (OSError, AttributeError):

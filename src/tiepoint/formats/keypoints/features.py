@@ -34,7 +34,7 @@ EXPORTED = {"tiepoint_keypoints": "keypoints", "tiepoint_valid": "valid"}
 
 
 class StoredFeatures(NamedTuple):
-    """Features of one image: keypoints, descriptors (n, d), optional validity, stored position dtype."""
+    """Features of one image: keypoints, descriptors (n, d), validity or None, and dtype of the positions."""
 
     keypoints: Keypoints
     descriptors: Array
@@ -84,7 +84,7 @@ def _from_arrays(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
         raise FormatError(path, f"keypoints have shape {table.shape}, expected rows that begin with x, y")
     if scores is not None and scores.shape != (len(table),):
         raise FormatError(
-            path, f"{scores.shape} scores for {len(table)} keypoints; expected one score per keypoint"
+            path, f"scores have shape {scores.shape} for {len(table)} keypoints; expected one per keypoint"
         )
     written = table.dtype
     table = table.astype(np.float64)

@@ -4,7 +4,7 @@
 LoFTR's ``LoFTR_pred_eval.npy`` is a pickled list of dictionaries, which is read without running code. Each
 dictionary has `mkpts0_f`, `mkpts1_f` (n, 2), `mconf` (n,) and `identifier` ``name0#name1``. Points are in
 pixels of the original images for MegaDepth, and of images resized to 640 x 480 for ScanNet. The file does not
-state which, so the user must.
+state which of the two applies, so the user must.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Tables: ``images`` (image_id, name); ``keypoints`` (image_id, rows, cols, data) 
 The pair of images i < j has ``pair_id = 2147483647 * i + j``.
 
 In a COLMAP database the centre of the first pixel is (0.5, 0.5). All points and matrices are converted, so
-that it is (0, 0).
+that this centre is at (0, 0).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COLUMNS = {
 
 
 def is_colmap_database(path: Path) -> bool:
-    """Return whether a file is an SQLite database with the suffix of COLMAP's databases."""
+    """Return whether a file is an SQLite database whose suffix is that of COLMAP's databases."""
     if path.suffix != SUFFIX or not is_file(path):
         return False
     with path.open("rb") as file:
@@ -95,10 +95,10 @@ def _array(row: Sequence[Any], dtype: str, what: str, path: Path) -> NDArray[Any
     rows, cols, data = row
     data = b"" if data is None else data
     if not isinstance(rows, int) or not isinstance(cols, int) or not isinstance(data, bytes):
-        raise FormatError(path, f"{what}: rows, cols and data are not two integers and bytes")
+        raise FormatError(path, f"{what}: rows and cols must be integers, and data must be bytes")
     if rows < 0 or cols < 0 or rows * cols * np.dtype(dtype).itemsize != len(data):
         raise FormatError(
-            path, f"{what}: {len(data)} bytes for {rows} rows and {cols} columns of {dtype[1:]}"
+            path, f"{what} has {len(data)} bytes for {rows} rows and {cols} columns of {dtype[1:]}"
         )
     return np.frombuffer(data, dtype).reshape(rows, cols)
 

@@ -26,7 +26,7 @@ KNOWN = (
 
 
 def holds_files(root: Path) -> bool:
-    """Return whether a path can contain matches: a folder, or a database file."""
+    """Return whether a path is a folder or a database file, which may contain matches."""
     return is_folder(root) or (root.suffix == SUFFIX and is_file(root))
 
 
@@ -82,7 +82,10 @@ def _hdf5(paths: list[Path]) -> list[MatchSource]:
         )
     if matches and (len(matches) > 1 or len(features) > 1):
         several = ", ".join(p.name for p in [*features, *matches])
-        raise InputError(f"{matches[0].parent} has {several}; keep one features file and one matches file")
+        folder = matches[0].parent
+        raise InputError(
+            f"{folder} has several hloc files: {several}; keep one features and one matches file"
+        )
     return [*sources, HlocFiles(features[0], matches[0])] if matches else sources
 
 

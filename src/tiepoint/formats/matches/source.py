@@ -102,8 +102,8 @@ class IndexedSource:
         if self.scores is not None:
             if self.scores.shape != self.partner.shape:
                 raise self._error(
-                    f"{self.scores.shape} scores for {self.partner.shape} matches; expected one score per "
-                    "match"
+                    f"scores have shape {self.scores.shape} for matches of shape {self.partner.shape}; "
+                    "expected equal shapes"
                 )
             out["confidence"] = self.scores[rows].astype(np.float64)
         out["keypoints0"], out["keypoints1"] = (np.array([len(k)], np.int64) for k in self.keypoints)
@@ -116,7 +116,7 @@ class IndexedSource:
             raise self._error(f"has no dataset {', '.join(missing)}; export the run again")
         order, facts = (self.exported[name] for name in EXPORTED)
         if order.dtype.kind != "i" or not np.array_equal(np.sort(order), rows):
-            raise self._error(f"{EXPORTED[0]} is not an order of the matches; export the run again")
+            raise self._error(f"{EXPORTED[0]} is not a permutation of the matches; export the run again")
         if facts.dtype.kind != "i" or facts.shape != (3,):
             raise self._error(f"{EXPORTED[1]} does not have three integers; export the run again")
         place = np.searchsorted(rows, order)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write matches as HDF5 files in the layouts of hloc and glue-factory.
 
-Points are float64. Extra datasets, whose names begin with ``tiepoint_`` and which other tools ignore, store
-what these layouts cannot express, so that the files are read back without loss.
+Points are float64. Extra datasets store what these layouts cannot express, so that tiepoint can read the
+files without loss. Their names begin with ``tiepoint_``; other tools ignore them.
 """
 
 from __future__ import annotations
@@ -87,6 +87,6 @@ def write_glue_factory(folder: Path, pairs: Iterable[NamedPair]) -> None:
 
 
 def _facts(arrays: Arrays) -> NDArray[np.int64]:
-    """Return the numbers of keypoints of both images, -1 if unknown, and whether there are confidences."""
+    """Return (keypoints of image 0, keypoints of image 1, has confidences). Unknown numbers are -1."""
     counts = [int(arrays[name][0]) if name in arrays else -1 for name in ("keypoints0", "keypoints1")]
     return np.array([*counts, "confidence" in arrays], np.int64)

@@ -97,11 +97,12 @@ def flow_row(
     lines: Array, all_known: bool, f0: Any, f1: Any, ax: Array, ay: Any, to: Array, bx: Array, by: Any,
     row: Array, start: int, stop: int,
 ) -> None:  # fmt: skip
-    """Write columns `start` to `stop` of an output row: ``(r + a) * to[0] / to[1] - b``, 1e10 if unknown.
+    """Write columns `start` to `stop` of an output row. Unknown flow becomes 1e10.
 
-    Sums are computed in the type of the weights, in the order of the formula. The product is computed in the
-    type of `to` and then rounded to the type of the weights. A row without unknown flow (`all_known`) needs
-    no test, because its weights sum to exactly 1.
+    The component u is ``(r + ax) * to[0] / to[1] - bx``, where r is interpolated between both `lines`. v is
+    computed from `ay`, `to[2]`, `to[3]` and `by`. Sums are computed in the type of the weights, in the order
+    of the formula. The product is computed in the type of `to` and then rounded to the type of the weights. A
+    row without unknown flow (`all_known`) needs no test, because its weights sum to exactly 1.
     """
     # Slices: a loop from a variable start must allow for negative indices and does not vectorise.
     top, bottom, out = lines[0, 0][start:stop], lines[1, 0][start:stop], row[0][start:stop]
@@ -188,7 +189,7 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 
 @cached_njit(nogil=True)
 def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
-    """Copy the second line to the first if it holds the first source row of the next output row.
+    """Make the second line the first one, if the next output row starts with the source row in it.
 
     Columns outside the span of a line remain zero.
     """

@@ -21,9 +21,10 @@ Taps = tuple[NDArray[np.int64], NDArray[Any]]
 def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = False) -> Taps:
     """Return indices (2, new) and weights (2, new) of the two source pixels of every output position.
 
-    Half-pixel centres: ``f = (d + 0.5) * old/new - 0.5``, ``s = floor(f)``, weights ``1 - (f - s)`` and ``f -
-    s``. No antialiasing. Beyond the border OpenCV clips the indices. Along x it also sets the weight to 0.
-    Along y it retains the weight (`keep_weight`), which has an effect only on fixed-point rounding.
+    Output position d corresponds to the source position ``f = (d + 0.5) * old/new - 0.5`` (half-pixel
+    centres). With ``s = floor(f)``, the weights are ``1 - (f - s)`` and ``f - s``. There is no antialiasing.
+    Beyond the border OpenCV clips the indices. Along x it also sets the weight to 0. Along y it retains the
+    weight (`keep_weight`), which has an effect only on fixed-point rounding.
 
     >>> taps(2, 4)[0].tolist()
     [[0, 0, 0, 1], [1, 1, 1, 1]]
@@ -125,8 +126,8 @@ def interp2_cubic(values: Array, x: Array, y: Array) -> Array:
     """Interpolate like MATLAB's `interp2(…, 'cubic')`: cubic convolution with a = -1/2 over 4 x 4 samples.
 
     Returns values (h, w) or (h, w, c) at 0-based positions x, y. One row or column beyond each border is
-    extrapolated by a parabola, ``3 a - 3 b + c``. Positions must be in ``[0, w-1] x [0, h-1]``. The input
-    needs at least three rows and three columns.
+    extrapolated by a parabola through the three nearest ones. Positions must be in ``[0, w-1] x [0, h-1]``.
+    The input needs at least three rows and three columns.
 
     >>> ramp = np.tile(np.arange(5.0), (5, 1))
     >>> interp2_cubic(ramp, np.array([1.25]), np.array([2.5])).tolist()

@@ -72,7 +72,8 @@ class FlowRule:
             float32. Otherwise all arithmetic is float32.
         both_unknown: whether `opencv` adds and tests two unknown flows as if they were known. Otherwise a
             round trip with unknown flow is not consistent.
-        lenient: whether ground truth counts as known if ``u < 1e9``, for any v, and a NaN error as correct.
+        lenient: whether ground truth with ``u < 1e9`` counts as known for any v. A NaN error then counts as
+            correct.
 
     >>> FlowRule(closed_px=20.0, closed_share=0.0).consistency_threshold_px((300, 400))
     20.0
@@ -140,7 +141,8 @@ def resize_flow_pair(
 def same_scale(size: Size, full: Size, other: Size) -> Size:
     """Return the size `other` with each side multiplied by the same side of `size` / `full`.
 
-    Used if a method returned one flow only: the other image is assumed to have the same scale on each axis.
+    Used if a method returned only one flow. The other image is then assumed to have the same scale on each
+    axis.
 
     >>> same_scale((20, 30), (40, 60), (50, 80)), same_scale((20, 60), (40, 60), (50, 80))
     ((25, 40), (25, 80))

@@ -162,7 +162,7 @@ def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def none(reason: str) -> Estimate:
-    """Return a failed estimate with its reason."""
+    """Return a failed estimate: `ok` is False and R and t are NaN."""
     return Estimate(np.full((3, 3), np.nan), np.full(3, np.nan), 0, False, reason)
 
 

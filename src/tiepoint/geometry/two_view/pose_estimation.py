@@ -75,7 +75,7 @@ def focal_px(est: Estimator, K0: Floats, K1: Floats) -> float:
 
 
 def _best_of(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any) -> Estimate:
-    """Return the pose with the most votes among all solutions for E; the first one wins ties.
+    """Return the pose with the most votes among all solutions for E; the first of equal poses.
 
     E contains several stacked (3, 3) solutions if it comes from five matches. Every call overwrites the
     inlier mask, so fewer matches vote for later solutions. Published scripts do the same.

@@ -35,10 +35,10 @@ def group_ranks(
 ) -> int:  # fmt: skip
     """Add one tile to the counts of its targets. Return the number of reference sums computed.
 
-    Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with group `first_group`. It has
-    `leads` pool groups by position. Its first columns are their first rows. The other rows of group s are
-    columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the group of column leads + j. Limit
-    c restricts query group g to bounds[g, c] pool groups, `before` in earlier tiles. Targets descend.
+    Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with query group `first_group`.
+    Its first `leads` columns are the first rows of its pool groups by position. The other rows of group s are
+    columns leads + extra[s] to leads + extra[s + 1] - 1; column leads + j belongs to group slot[j]. Limit c
+    restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles. Targets descend.
 
     The distance and the score of two groups are those of their nearest rows. Scores of different query rows
     have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of

@@ -39,7 +39,7 @@ def make_buffer(half: Any, extra: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_down(x: float, top: Any) -> Any:
-    """Round x down to a finite number of the format whose largest number is `top`."""
+    """Convert x to the dtype of `top`, rounded down, and clip it to -`top` … `top`."""
     # Float32 scores need float32 bounds: comparing across formats costs several times as much.
     if x >= top:
         return top
@@ -53,7 +53,7 @@ def round_down(x: float, top: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_up(x: float, top: Any) -> Any:
-    """Round x up to a finite number of the format whose largest number is `top`."""
+    """Convert x to the dtype of `top`, rounded up, and clip it to -`top` … `top`."""
     return as_type_of(top, -round_down(-x, top))
 
 

@@ -87,7 +87,8 @@ def across(
     If `steps` is not empty, the arithmetic is repeated in float32: differences for l2, differences and sums
     for l1. steps[place[i]] is the resulting change, in float32 steps, of the root of the sum (l2) or of the
     sum (l1). `tree` is the `sum_tree` of the row width. `bases` are the memory addresses of the parts.
-    Indices are not checked: every part, row and output index must exist. Returns whether all sums are finite.
+    Indices are not checked. The caller must ensure that every part, row and output index exists. Returns
+    whether all sums are finite.
     """
     n, bad, sums, single = len(place), 0, np.empty(_CHUNK), np.empty(_CHUNK)
     rounded, memory = len(steps) > 0, np.empty(64, np.float32)

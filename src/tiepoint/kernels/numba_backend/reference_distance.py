@@ -229,8 +229,9 @@ def sum_absolute_single(a: Any, i: int, b: Any, j: int, tree: Any, memory: Any) 
 def sum_tree(width: int) -> NDArray[np.int64]:
     """Return the order in which NumPy adds `width` numbers, as blocks (end, additions after the block).
 
-    NumPy halves more than 128 numbers, the first half a multiple of eight, and adds the sums of the halves.
-    Compiled code reads this list, because cached compiled code must not call itself.
+    NumPy splits more than 128 numbers into two halves and adds their sums. The length of the first half is
+    rounded down to a multiple of eight. Compiled code reads this list, because cached compiled code must not
+    call itself.
 
     >>> sum_tree(300).tolist()
     [[72, 0], [144, 1], [216, 0], [300, 2]]

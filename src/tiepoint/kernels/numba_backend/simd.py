@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Vectorised search and counting in a row of scores.
 
-LLVM does not vectorise a loop with an early exit, and vectorises compare-and-count badly. `PAD` elements
+LLVM does not vectorise a loop with an early exit. Its code for comparing and counting is slow. `PAD` elements
 after the last requested element must be readable.
 """
 

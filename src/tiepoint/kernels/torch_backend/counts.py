@@ -171,7 +171,10 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Count each entry for the targets set in `mask` (entries, slots), at limits above its position."""
+        """Count each entry for its targets, at every limit above its position.
+
+        `mask` (entries, slots) selects the targets of each entry.
+        """
         import torch
 
         hits = mask.nonzero()

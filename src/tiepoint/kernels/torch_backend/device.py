@@ -88,7 +88,7 @@ def _check(name: str) -> None:
     try:
         import torch
     except ImportError as e:
-        raise InputError(f"`device` {name} needs torch; pip install 'tiepoint[learned]'") from e
+        raise InputError(f"`device` {name} needs the package 'torch': pip install 'tiepoint[learned]'") from e
     if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0" and name != "torch:cpu":
         raise InputError("NVIDIA_TF32_OVERRIDE lowers the precision of products; unset it to use `device`")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nearest neighbours on a torch device. Reference distances decide if float32 scores are too close.
+"""Nearest neighbours on a torch device. Where float32 scores are too close, reference distances decide.
 
 Scores, thresholds and bounds are those of the compiled code (`tiles`, `numba_backend.nearest_scan`,
 `error_bound`). Centre, scale and blocks may differ, because no result depends on them. Indices come from a
@@ -236,7 +236,7 @@ def _signs(packed: Tensor) -> Tensor:
 
 
 def above(x: Tensor, like: Tensor) -> Tensor:
-    """Round x up to a finite number in the dtype of the scores, by at most two steps."""
+    """Convert x to the dtype of the scores, rounded up to a finite number by at most two steps."""
     import torch
 
     if like.dtype == torch.float64:
@@ -245,7 +245,7 @@ def above(x: Tensor, like: Tensor) -> Tensor:
 
 
 def below(x: Tensor, like: Tensor) -> Tensor:
-    """Round x down to a finite number in the dtype of the scores, by at most two steps."""
+    """Convert x to the dtype of the scores, rounded down to a finite number by at most two steps."""
     return -above(-x, like)
 
 

@@ -80,8 +80,8 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
 def propagate(cost: Array, flow: Array, slope: float, cut: float, rounds: int) -> Array:
     """Run min-sum belief propagation. Return the cheapest window index (i, j) of every pixel, (h, w, 2).
 
-    Neighbouring pixels pay `slope` per pixel of difference between their displacements, at most `cut`. `flow`
-    is the integer centre of each pixel's window.
+    A difference between the displacements of neighbouring pixels costs `slope` per pixel, at most `cut`.
+    `flow` is the integer centre of each pixel's window.
     """
     height, width, ny, nx = cost.shape
     # Messages into a pixel from its left, right, upper and lower neighbour.

@@ -56,8 +56,8 @@ def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] =
     if len(names) > 1 and is_single_pair(root, keys):
         key = next(k for k in keys if is_single_pair(root, [k]))
         raise InputError(
-            f"{root} has the pair {key.partition('/')[2]} outside a subset folder; its subset is ambiguous: "
-            f"one of {_some(names)}; move the pair into {root}/SUBSET, or score one subset alone"
+            f"the pair {key.partition('/')[2]} is directly in {root}, so its subset is ambiguous: one of "
+            f"{_some(names)}; move the pair into {root}/SUBSET, or score one subset alone"
         )
 
 

@@ -21,9 +21,10 @@ Flow = NDArray[np.float32]
 
 
 def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
-    """Rescale a flow whose targets are in the stretched image 2, so that they are in the original image 2.
+    """Convert a flow into the stretched image 2 to a flow into the original image 2.
 
-    The stretched image has the size of image 1. Half-pixel centres: its position ``x + u`` is ``(x + u + 1/2)
+    The stretched image has the size of image 1. With half-pixel centres, its position ``x + u`` is ``(x + u +
+    1/2)
     * w2/w1 - 1/2`` in the original.
 
     >>> rescale_flow(np.zeros((1, 2, 2), np.float32), (1, 4))[0, :, 0].tolist()

@@ -27,10 +27,10 @@ class DenseSift:
 
     Both images are resized to at most `side` pixels on their larger side. The coarsest level (about
     `coarsest` pixels) searches displacements of up to half the image. Each finer level searches a window of
-    `radius` around the flow of the coarser level. Neighbouring pixels cost `smooth` per pixel of difference
-    between their displacements, at most `cut`. Motion costs `still` per pixel, which avoids arbitrary flow in
-    flat regions. Masks mark pixels where the two flows agree. Descriptors are upright and of one scale:
-    rotations beyond about 30 degrees are not found.
+    `radius` around the flow of the coarser level. A difference between the displacements of neighbouring
+    pixels costs `smooth` per pixel, at most `cut`. Motion costs `still` per pixel, which avoids arbitrary
+    flow in flat regions. Masks mark pixels where the two flows agree. Descriptors are upright and of one
+    scale: rotations beyond about 30 degrees are not found.
     """
 
     name, libraries = "dense-sift", ("numba", "numpy", "scipy")

@@ -176,7 +176,7 @@ def _at_detector(
 
 
 def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
-    """Create a descriptor with its default detector. Each parameter is passed to the one that accepts it."""
+    """Combine a descriptor with its default detector. Each receives the parameters that it accepts."""
     from .adapter import DetectThenDescribe
 
     params = dict(descriptor.params)
@@ -319,7 +319,7 @@ class Fusion:
         pairs = [m if isinstance(m, tuple) else (m, np.ones(len(m), bool)) for m in made]
         counts = {len(values) for values, _ in pairs}
         if len(counts) != 1:
-            raise InputError(f"components have {sorted(counts)} rows; fusion needs the same keypoints")
+            raise InputError(f"the components have {sorted(counts)} rows; fusion needs equal numbers of rows")
         valid = np.logical_and.reduce([np.asarray(v, bool) for _, v in pairs])
         if self.binary:
             return np.concatenate([np.asarray(v) for v, _ in pairs], axis=1), valid

@@ -120,7 +120,7 @@ def set_folder(name: str) -> Path:
         if known
         else "the store has no set yet; create one with `keypoints make`"
     )
-    raise InputError(f"no keypoint set {name!r} in {store}; {offer}")
+    raise InputError(f"{store} contains no keypoint set {name!r}; {offer}")
 
 
 class KeypointSetPlaces:
@@ -278,7 +278,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def holds_features(root: Path) -> bool:
-    """Return whether the first files of a folder look like features of images."""
+    """Return whether a folder seems to contain features of images, judging by its first files."""
     for path in islice((p for p in sorted(root.rglob("*")) if p.is_file()), LOOKED_AT):
         try:
             if path.suffix in hdf5.SUFFIXES:

@@ -49,7 +49,7 @@ class AkazeDescriptor:
 class KazeFeatures:
     """KAZE keypoints and descriptors, computed by one call of OpenCV, strongest first.
 
-    If keypoints are given, OpenCV uses derivatives of another step of the algorithm, so the descriptors
+    If keypoints are given, OpenCV uses derivatives from a different step of the algorithm, so the descriptors
     differ. The name `kaze` without a detector refers to this class.
     """
 

@@ -101,9 +101,10 @@ SIGMA = 0.15
 
 
 def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.float64]:
-    """Return the weight of each scale a by its distance from 1 on the log axis, with sum 1.
+    """Return the weights of scales, with sum 1. The weight of scale a depends on |ln a|.
 
-    gaussian: exp(-(ln a / sigma)^2 / 2); triangular: max(0, 1 - |ln a| / sigma); uniform: equal.
+    It is exp(-(ln a / sigma)^2 / 2) for gaussian, max(0, 1 - |ln a| / sigma) for triangular, and constant for
+    uniform.
 
     >>> scale_weights(np.array([0.5, 1, 2]), "triangular", 1.0).round(3).tolist()
     [0.19, 0.62, 0.19]
@@ -195,11 +196,11 @@ class DomainSizePooling:
             return None
         if weights is not None:
             if weighting is not None or sigma is not None:
-                raise InputError("weights exclude weighting and weight_sigma; remove one or the other")
+                raise InputError("weights replace weighting and weight_sigma; pass weights or these two")
             given_weights = np.array(parse_numbers(weights, "weights"))
             if len(given_weights) != len(self.scales):
                 raise InputError(
-                    f"there are {len(given_weights)} weights for {len(self.scales)} scales; give one for each"
+                    f"found {len(given_weights)} weights for {len(self.scales)} scales; give one per scale"
                 )
             if (given_weights < 0).any() or not given_weights.sum() > 0:
                 raise InputError(f"weights must not be negative or all zero, found {given_weights.tolist()}")

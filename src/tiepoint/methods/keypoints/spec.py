@@ -95,8 +95,8 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
         odd = next((sign for sign in "?+" if sign in str(folder)), None)
         if odd is not None:
             raise InputError(
-                f"the path of the store {root} has a {odd}, which ends the name of a set; rename the folder, "
-                "or change into it and pass a relative path"
+                f"the path of the store {root} has the character {odd}, which specifications do not allow; "
+                "rename the folder, or change into it and pass a relative path"
             )
         return match[0] if folder is None else f"@set:{folder}"
 

@@ -57,9 +57,9 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Return the Haar responses right - left and lower - upper. The filter's side is 2 `half`, so even.
+    """Return the Haar responses right - left and lower - upper. The side of the filter is 2 `half`.
 
-    Its centre is between pixels, at (x - 0.5, y - 0.5).
+    Because the side is even, the centre is between pixels, at (x - 0.5, y - 0.5).
     """
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)

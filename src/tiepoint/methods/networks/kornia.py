@@ -69,7 +69,7 @@ class Kornia:
             self.describe_stream = self._described
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s) by rows (n, 128)."""
+        """Return the descriptors (n, 128) of patches (n, s, s)."""
         return self.postprocess(self.runner.describe(patches))
 
     def _described(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:

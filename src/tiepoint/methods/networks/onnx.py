@@ -134,7 +134,7 @@ class Onnx:
         self.name = f"onnx:{file.name}"
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s) by rows (n, d)."""
+        """Return the descriptors (n, d) of patches (n, s, s)."""
         parts = []
         for block in batches(patches, self.size or patches.shape[1], self.intensity, self.batch or BATCH):
             fed = _fill(block, self.batch)

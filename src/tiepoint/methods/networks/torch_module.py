@@ -69,7 +69,7 @@ class TorchScript:
             self.describe_stream = self.runner.stream
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s) by rows (n, d)."""
+        """Return the descriptors (n, d) of patches (n, s, s)."""
         return self.runner.describe(patches)
 
 

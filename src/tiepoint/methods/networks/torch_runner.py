@@ -114,7 +114,7 @@ class NetworkRunner:
         return made | ({"resized_on_device": 1} if self.on_device else {})
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s), uint8, by rows (n, d), float32."""
+        """Return the descriptors, float32 (n, d), of patches, uint8 (n, s, s)."""
         if not self.on_device:
             return self._by_numpy(patches)
         (made,) = self.stream(iter([patches]))

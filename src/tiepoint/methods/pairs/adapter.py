@@ -271,7 +271,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
 
 
 def _one_way(found: Any) -> Any:
-    """Return the flow on image 1 if the output of a dense method has flows in both directions."""
+    """Reduce an output with flows in both directions to the flow on image 1. Return others unchanged."""
     if not isinstance(found, Mapping) or "flow1" not in found or "flow" in found:
         return found
     names = {"flow1": "flow", "conf1": "flow_confidence"}

@@ -44,11 +44,11 @@ class MatchFiles:
     ) -> None:
         self.root = Path(path).expanduser()
         if not holds_files(self.root):
-            raise InputError(f"files:{path}: no such folder; supported: {KNOWN}")
+            raise InputError(f"files:{path}: the folder does not exist; supported layouts: {KNOWN}")
         found = detect_match_layout(self.root)
         if found is None:
             raise InputError(
-                f"files:{path} contains {describe_folder(self.root)} but no matches; supported: {KNOWN}"
+                f"files:{path} contains {describe_folder(self.root)} but no matches; layouts: {KNOWN}"
             )
         if verified:
             if not isinstance(found, ColmapDatabase):
@@ -103,7 +103,7 @@ class MatchFiles:
         problems = [f"no matches for the pair {key}" for key in absent]
         if absent and len(absent) == len(items):
             names = [re.sub(r"\|", "/", name) for name in list(self.source.pairs)[:3]]
-            problems.append(f"the folder has {self.source.what} of {', '.join(names) or 'no pair at all'}")
+            problems.append(f"the folder has {self.source.what} of these pairs: {', '.join(names) or 'none'}")
         taken: dict[str, str] = {}
         remarks: dict[str, int] = {}
         for item in items:

@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Rows `first` with their nearest rows `second`, the two smallest distances, and whether mutual."""
+    """Nearest row `second` of each row `first`, the two smallest distances, and whether they are mutual."""
 
     first: Ints
     second: Ints
@@ -190,7 +190,9 @@ def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> M
     limit = np.array([len(a), len(b)])
     if len(rows) and ((rows < 0).any() or (rows >= limit).any()):
         bad = int(np.argmax(((rows < 0) | (rows >= limit)).any(axis=1)))
-        raise InputError(f"{text}: match {bad}: rows {rows[bad].tolist()} exceed {limit.tolist()} keypoints")
+        raise InputError(
+            f"{text}: match {bad} has rows {rows[bad].tolist()}, but there are {limit.tolist()} keypoints"
+        )
     first, second = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
     if given is None:
         values = np.ascontiguousarray(a.values), np.ascontiguousarray(b.values)

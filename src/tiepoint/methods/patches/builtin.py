@@ -102,7 +102,7 @@ class MeanStd:
     zero_rows_are_valid = True
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s) by rows (n, 2)."""
+        """Return the descriptors (n, 2) of patches (n, s, s)."""
 
         def one(block: Array) -> Array:
             values = np.asarray(block, np.float64)
@@ -119,7 +119,7 @@ class Pixels:
     distance = "l2"
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s) by rows (n, s*s)."""
+        """Return the descriptors (n, s*s) of patches (n, s, s)."""
         return _in_chunks(patches, lambda block: z_score(block).reshape(len(block), -1))
 
 
@@ -139,7 +139,7 @@ class ResizedPixels:
         self.size = size
 
     def describe(self, patches: Array) -> Array:
-        """Describe patches (n, s, s) by rows (n, size*size)."""
+        """Return the descriptors (n, size*size) of patches (n, s, s)."""
         weights = bicubic_matrix(patches.shape[1], self.size)
 
         def one(block: Array) -> Array:
@@ -224,7 +224,7 @@ class VLFeatSift:
     distance = "l2"
 
     def describe(self, patches: Array) -> NDArray[np.uint8]:
-        """Describe patches (n, s, s) by rows (n, 128)."""
+        """Return the descriptors (n, 128) of patches (n, s, s)."""
         out = np.zeros((len(patches), BINS * BINS * DIRECTIONS), np.uint8)
         for i in range(0, len(patches), _VLFEAT_CHUNK):
             values = clamp_and_normalise(histograms(patches[i : i + _VLFEAT_CHUNK]))

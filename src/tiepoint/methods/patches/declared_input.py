@@ -58,8 +58,8 @@ class PatchForm:
 def declared_form(thing: Any, name: str) -> PatchForm:
     """Return the form that an object declares by `input`, `channels` and `framework`.
 
-    Ignore `input` and `framework` unless they are texts, and `channels` unless it is a Boolean: a network may
-    use these names for its layers.
+    Values of other types are ignored, because a network may use these names for its layers. `input` and
+    `framework` must be texts, and `channels` a Boolean.
 
     >>> class Mine: input, channels = "float32", 64
     >>> declared_form(Mine(), "mine")

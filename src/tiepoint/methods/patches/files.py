@@ -81,7 +81,7 @@ class DescriptorFiles:
         for key, width in widths.items():
             if width != usual[0][0]:
                 problems.append(
-                    f"{key} has {width} columns, most files have {usual[0][0]}; check the delimiter"
+                    f"{key} has {width} columns, but most files have {usual[0][0]}; check the delimiter"
                 )
         if self.distance != "hamming" and usual and usual[0][0] == 1:
             problems.append("the files have only one column; set the delimiter with ?delimiter=")
@@ -89,7 +89,7 @@ class DescriptorFiles:
             raise ProblemsError(f"descriptors in {self.folder}", problems)
 
     def has_item(self, item: Item) -> bool:
-        """Return whether there is at least one file for an item."""
+        """Return whether at least one file exists for an item."""
         try:
             return self._find(item) is not None
         except InputError:
@@ -104,7 +104,9 @@ class DescriptorFiles:
         path = self._file(item)
         table = self._read(path)
         if len(table.values) != rows:
-            raise FormatError(path, f"{len(table.values)} descriptors for {rows} patches; expected one each")
+            raise FormatError(
+                path, f"found {len(table.values)} descriptors for {rows} patches; expected one per patch"
+            )
         values = table.values
         if self.distance == "hamming" and not table.is_bits:
             values = _as_bits(values, path)

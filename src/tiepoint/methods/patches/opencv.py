@@ -61,7 +61,7 @@ class OneKeypoint:
         raise NotImplementedError
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Describe patches (n, s, s) by rows (n, dimension), and return which patches OpenCV described."""
+        """Return descriptors (n, dimension) of patches (n, s, s), and which patches OpenCV described."""
         side = self.work_side or patches.shape[1]
         extractor, keypoint = self.tools(side)
         values = np.zeros((len(patches), self.dimension), self.dtype)
@@ -78,17 +78,18 @@ class OneKeypoint:
 
 
 class PatchSift(OneKeypoint):
-    """SIFT with the keypoint of the reference script: centre (s/2, s/2), size s/5.303, angle unset (-1).
+    """SIFT with the keypoint of the reference script, for patches of side s.
 
-    OpenCV's SIFT reads a circle of radius 3/2 size · sqrt(2) · 5/2 = 5.303 size around the keypoint, so its
-    radius is s. The 4 x 4 grid spans 6 size = 1.13 s, a little more than the patch. OpenCV interprets the
-    unset angle as -1 degree. Values are integers from 0 to 255.
+    The keypoint has the centre (s/2, s/2), the size s/5.303 and an unset angle (-1). OpenCV's SIFT reads a
+    circle of radius 3/2 size · sqrt(2) · 5/2 = 5.303 size around it, so the radius is s. The 4 x 4 grid spans
+    6 size = 1.13 s, a little more than the patch. OpenCV interprets the unset angle as -1 degree. Values are
+    integers from 0 to 255.
     """
 
     name, distance, dimension, dtype = "sift", "l2", 128, np.uint8
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return SIFT and the keypoint. For s = 65, OpenCV rounds s/2 to pixel 32, the centre."""
+        """Return SIFT and the keypoint. For a side of 65, OpenCV rounds the centre 65/2 to pixel 32."""
         return opencv("SIFT_create")(), cv2.KeyPoint(side / 2, side / 2, side / 5.303)
 
 
@@ -98,7 +99,7 @@ class PatchRootSift(PatchSift):
     name = "rootsift"
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Describe patches (n, s, s) by rows (n, 128) of length 1. Return which OpenCV described."""
+        """Return descriptors (n, 128) of length 1 of patches (n, s, s), and which OpenCV described."""
         values, valid = super().describe(patches)
         return rootsift(values), valid
 
@@ -121,13 +122,14 @@ class PatchOrb(OneKeypoint):
 class PatchBrief(OneKeypoint):
     """BRIEF's 256 comparisons on the patch resized to 57 x 57, upright.
 
-    The pattern reaches 24 px and compares sums over 9 x 9 boxes (4 px more): 2 · 28 + 1 = 57.
+    The pattern reaches 24 px from the centre and compares sums over 9 x 9 boxes, which reach 4 px further.
+    The side is therefore 2 · 28 + 1 = 57.
     """
 
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
+        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel, the only one OpenCV keeps."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
@@ -167,13 +169,14 @@ class PatchFreak(OneKeypoint):
 class PatchLatch(OneKeypoint):
     """LATCH's 256 triplet comparisons on the patch resized to 55 x 55, upright.
 
-    The pattern reaches 24 px and compares 7 x 7 windows (3 px more): 2 · 27 + 1 = 55.
+    The pattern reaches 24 px from the centre and compares 7 x 7 windows, which reach 3 px further. The side
+    is therefore 2 · 27 + 1 = 55.
     """
 
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
+        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel, the only one OpenCV keeps."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 
@@ -194,16 +197,17 @@ class PatchAkaze(OneKeypoint):
 
 
 class PatchDaisy(OneKeypoint):
-    """DAISY: 25 histograms of 8 directions on three rings, each normalised; radius s/3.
+    """DAISY: 25 normalised histograms of 8 directions on three rings.
 
-    The outer ring has a blur of half the radius, so radius s/3 reaches s/2 at one standard deviation. Each
-    histogram is normalised, as by DAISY's authors; OpenCV's default does not normalise.
+    For a patch of side s, the outer ring has the radius s/3. The standard deviation of its blur is s/6 and
+    reaches to the edge of the patch. Histograms are normalised as by DAISY's authors. OpenCV's default does
+    not normalise.
     """
 
     name, distance, dimension, dtype = "daisy", "l2", 200, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return DAISY with radius s/3, and the centre. The keypoint's size has no effect."""
+        """Return DAISY with radius side/3, and a keypoint at the centre, whose size has no effect."""
         made = opencv("DAISY_create")(side / 3, 3, 8, 8, opencv("DAISY_NRM_PARTIAL"))
         return made, cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side, 0)
 
@@ -214,7 +218,7 @@ class PatchVgg(OneKeypoint):
     name, distance, dimension, dtype = "vgg", "l2", 120, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return VGG (Liberty model), and a keypoint of size s/6.25, whose support is the patch."""
+        """Return VGG (Liberty model), and a keypoint of size side/6.25, whose support is the patch."""
         return opencv("VGG_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
@@ -224,27 +228,27 @@ class PatchBoostDesc(OneKeypoint):
     name = "boostdesc"
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return BinBoost (256 bits), and a keypoint of size s/6.25, whose support is the patch."""
+        """Return BinBoost (256 bits), and a keypoint of size side/6.25, whose support is the patch."""
         return opencv("BoostDesc_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
 class PatchBeblid(OneKeypoint):
-    """BEBLID, 512 bits. With scale factor 1 the support is the keypoint's size, s."""
+    """BEBLID, 512 bits. With scale factor 1 the support is the size of the keypoint, the patch side."""
 
     name, dimension = "beblid", 64
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return BEBLID (512 bits), and a keypoint of size s at the centre (s/2, s/2)."""
+        """Return BEBLID (512 bits), and a keypoint at the centre with the side as its size."""
         made = opencv("BEBLID_create")(1.0, opencv("BEBLID_SIZE_512_BITS"))
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
 
 
 class PatchTeblid(OneKeypoint):
-    """TEBLID, 256 bits. With scale factor 1 the support is the keypoint's size, s."""
+    """TEBLID, 256 bits. With scale factor 1 the support is the size of the keypoint, the patch side."""
 
     name = "teblid"
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return TEBLID (256 bits), and a keypoint of size s at the centre (s/2, s/2)."""
+        """Return TEBLID (256 bits), and a keypoint at the centre with the side as its size."""
         made = opencv("TEBLID_create")(1.0, opencv("TEBLID_SIZE_256_BITS"))
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)

@@ -61,7 +61,7 @@ def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> N
 
 
 def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    """Return the average precision, normalised by the number of relevant items before the cutoff.
+    """Return the average precision of each list, divided by its number of relevant items before the cutoff.
 
     If the cutoff divides a tie, this number depends on the order of the tied items. The result is then the
     expected value over all orders, except under `group`.
@@ -131,8 +131,8 @@ def average_precision(
         relevant: (n,) booleans, or independent probabilities in [0, 1] of being relevant.
         flavour: `trec` or `trapezoid`.
         normaliser: `all`: number of relevant items of the list. `retrieved`: number of relevant items at
-            finite distance before the cutoff. A number: at least the number of relevant items that can be
-            found.
+            finite distance before the cutoff. A number is used as divisor; it must be at least the number of
+            relevant items that can be found.
         ties: order of equal distances. `expected`: mean over all orders, in closed form. `group`: a tie is
             one step of the curve (scikit-learn). `optimistic`: relevant items first. `pessimistic`: relevant
             items last. `file`: as given.

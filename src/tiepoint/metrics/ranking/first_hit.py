@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Metrics of the first correct answer in a ranked list: success at k, reciprocal rank, histogram.
 
-`before` wrong items precede a tie of `items`, `relevant` of which are correct. The first correct answer is at
-position p of the tie with probability P(p) = (relevant / (items - p + 1)) x the probability that the p - 1
-positions before p are wrong.
+A tie has `items` items, of which `relevant` are correct. `before` wrong items precede the tie. The first
+correct answer is at position p of the tie with probability P(p) = (relevant / (items - p + 1)) x the
+probability that the p - 1 positions before p are wrong.
 """
 
 from __future__ import annotations

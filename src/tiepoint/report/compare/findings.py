@@ -134,7 +134,7 @@ def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
 
 
 def _why(c: Comparison, pair: PairRow) -> str:
-    """Return a short reason why the lead of the best method is significant or not."""
+    """Return a short explanation of why the lead of the best method is significant or not."""
     if c.smallest_p > 1 - c.level:
         return f"{count_text(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
     won = ""

@@ -69,10 +69,10 @@ def compare_methods(
         tables: scene values, or bins of a pooled score, by method.
         baseline: the reference method; by default the best one.
         values: exact pooled scores by method. Scores computed from bins are approximate.
-        task: for the title, like `metric`, `group` and `protocol`.
-        metric: for the title.
-        group: for the title.
-        protocol: for the title.
+        task: task named in the title, like `metric`, `group` and `protocol`.
+        metric: metric named in the title.
+        group: group named in the title.
+        protocol: protocol named in the title.
         higher_is_better: False for errors.
         bounded: whether scores lie between 0 and 1; by default, whether all scene values do.
         meta: metadata that must agree, by method (dataset, pair lists …); see `check_metadata`.

@@ -216,16 +216,14 @@ class _Classes:
         if self.canaries:
             notes.append(f"canaries are not tested: {first_few(self.canaries)}")
         if self.numbers:
-            has = "has a single score" if len(self.numbers) == 1 else "have single scores"
-            notes.append(f"{first_few(self.numbers)} {has} without scene values and cannot be tested")
+            notes.append(f"runs without scene values cannot be tested: {first_few(self.numbers)}")
         if self.without_values:
-            lack = "lacks" if len(self.without_values) == 1 else "lack"
             notes.append(
-                f"{first_few(self.without_values)} {lack} the scene values that tests need; "
+                f"the scene values that tests need are missing in {first_few(self.without_values)}; "
                 "run the method again to compute them"
             )
         if self.empty:
-            notes.append(f"{first_few(self.empty)} excluded: no value of this score")
+            notes.append(f"runs without a value of this score are excluded: {first_few(self.empty)}")
         return notes
 
 

@@ -58,10 +58,10 @@ def drawable(methods: int) -> int:
 class TaskSection:
     """The runs of one task under one protocol, best headline score first.
 
-    `dataset` is set if the report has runs of the task on several datasets. `looks` numbers the methods, so
-    that each has the same colour in all figures. `more` marks an additional section of the same task and
-    dataset, for runs without the protocol of the first section. `display` has the display names, `test` the
-    name of the test that compares the methods.
+    `dataset` is set if the report has runs of the task on several datasets. `looks` has a number for each
+    method, which determines its colour in all figures. `more` marks an additional section of the same task
+    and dataset, for runs without the protocol of the first section. `display` has the display names, `test`
+    the name of the test that compares the methods.
     """
 
     task: str

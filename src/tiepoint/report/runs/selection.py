@@ -159,9 +159,8 @@ def choose_split(
     who = first_few(list(ambiguous))
     every = sorted({s for own in ambiguous.values() for s in own})
     if len(fit) != 1:
-        have = "has runs" if len(ambiguous) == 1 else "have runs"
         raise InputError(
-            f"{who} {have} on the splits {', '.join(every)}; choose one with `split`, "
+            f"there are runs of {who} on the splits {', '.join(every)}; choose one with `split`, "
             f'e.g. `split="{every[-1]}"`, or name runs by their ids'
         )
     (split,) = fit

@@ -50,7 +50,7 @@ Outcome = tuple[dict[str, Any], list[JobFailure]]
 
 
 class Executor(Protocol):
-    """Runs independent jobs."""
+    """Interface of executors, which run independent jobs."""
 
     def run(
         self,
@@ -65,10 +65,10 @@ class Executor(Protocol):
         Args:
             job: Called with a context and an argument.
             arguments: Arguments by name.
-            recipe: Builds the context in a worker; None if no worker can build it.
+            recipe: Recipe from which a worker builds the context; None if no worker can build it.
             done: Called after every job.
-            patience: Number of `InputError`s after which no more jobs start; None for no limit. Any other
-                exception is one failed job.
+            patience: Number of `InputError`s after which no more jobs start; None for no limit. Other
+                exceptions do not stop the jobs that follow.
 
         Returns:
             Results by name and the failures, both in the order of the arguments.
@@ -77,7 +77,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class InProcess:
-    """Runs jobs in this process with an existing context.
+    """Executor that runs jobs in this process with an existing context.
 
     If `threads` is above 1, one job prepares its input while another waits for the GPU.
     """

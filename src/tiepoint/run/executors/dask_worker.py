@@ -82,7 +82,7 @@ class UnfitWorker:
 
 
 class _Dropped(BaseException):
-    """Raised when the current batch is cancelled. Not an `Exception`, so that methods do not catch it."""
+    """Raised when the current batch is cancelled. A `BaseException`, so that methods do not catch it."""
 
 
 class TransientError(Exception):

@@ -100,7 +100,7 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
             raise InputError("keypoints: `source: database` needs a keypoint_set_name; add one")
         return [KeypointSource(f"set:{name}", name) for name in named]
     if keypoints.keypoint_set_name or keypoints.alternative_keypoints:
-        raise InputError(f"keypoints: keypoint sets need source: database, found {keypoints.source}")
+        raise InputError(f"keypoints: keypoint sets need `source: database`, found {keypoints.source}")
     out = []
     for detector in keypoints.generator:
         detector = workbench_part(detector)
@@ -150,7 +150,7 @@ def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -
     if pooling == "stacking":
         return stacked_descriptor(d, kind, aggregation, root)
     if d.secondary_descriptor or d.stacking_weight is not None:
-        raise InputError(f"{d.name}: secondary_descriptor and stacking_weight need pooling: stacking")
+        raise InputError(f"{d.name}: secondary_descriptor and stacking_weight need `pooling: stacking`")
     return pooling_variant(d, kind, pooling, aggregation, root)
 
 

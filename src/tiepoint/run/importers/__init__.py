@@ -134,7 +134,9 @@ def reader(path: Path) -> Callable[..., list[ImportedResult]]:
         raise FormatError(path, explain_wrong_type(path, "is not an SQLite database of the workbench"))
     target = SUFFIXES.get(path.suffix)
     if target is None:
-        raise InputError(f"{path}: the suffix {path.suffix!r} cannot be imported; known are {_ENDINGS}")
+        raise InputError(
+            f"{path}: the suffix {path.suffix!r} cannot be imported; known suffixes are {_ENDINGS}"
+        )
     module, _, attribute = target.partition(":")
     read: Callable[..., list[ImportedResult]] = getattr(importlib.import_module(module), attribute)
     return read

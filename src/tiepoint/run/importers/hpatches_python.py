@@ -63,7 +63,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
     parts = path.stem.rsplit("_", 2)
     if len(parts) != 3 or parts[1] not in TASKS or not all(parts):
         raise InputError(
-            f"{path}: expected a name NAME_TASK_SPLIT{path.suffix}, TASK one of {', '.join(TASKS)}"
+            f"{path}: expected a name NAME_TASK_SPLIT{path.suffix}, where TASK is one of {', '.join(TASKS)}"
         )
     return parts[0], parts[1], parts[2]
 
@@ -152,7 +152,7 @@ def _level(table: Any, key: Any, where: str, path: Path) -> Any:
 
 
 def matching_records(table: Any, path: Path) -> Records:
-    """Convert ``results[sequence][e|h|t][1..5]``: a number each, or a dict with `ap` and optional `sr`."""
+    """Convert ``results[sequence][e|h|t][1..5]``. Entries are numbers or dicts with `ap` and maybe `sr`."""
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected a dictionary that maps sequences to results")
     by_scene = {str(s): value for s, value in table.items()}
@@ -176,7 +176,7 @@ def matching_records(table: Any, path: Path) -> Records:
 
 
 def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
-    """Convert ``results[e|h|t][inter|intra][balanced|imbalanced]``: a dict with `auc` and `ap` each."""
+    """Convert ``results[e|h|t][inter|intra][balanced|imbalanced]``. Entries are dicts with `auc` and `ap`."""
     rows = []
     for z, letter in enumerate(NOISES):
         for k, kind in enumerate(NEGATIVES):
@@ -222,7 +222,7 @@ def _numbered(table: Mapping[Any, Any], where: str, path: Path) -> dict[int, Any
 
 
 def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Records, list[str]]:
-    """Convert ``results[query][e|h|t][pool]`` with `ap`. `queries` has the sequence of each query."""
+    """Convert ``results[query][e|h|t][pool]``. Entries have `ap`. `queries` names the query sequences."""
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected a dictionary that maps query numbers to results")
     for q in table:

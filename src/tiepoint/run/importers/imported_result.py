@@ -56,7 +56,7 @@ def not_a_fraction(value: float) -> str | None:
 
 
 def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
-    """Build rank records that hold imported scores instead of ranks (`form` is ``ap``)."""
+    """Build records of kind `rank` that contain imported scores in place of ranks (`form` is ``ap``)."""
     scenes = meta.get("scenes")
     if scenes is not None:
         meta["kinds"] = [scene_kind(s) for s in scenes]

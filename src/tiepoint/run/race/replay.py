@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Race stored runs: what a race would have needed, compared with the complete runs."""
+"""Race stored runs, and compare the work that the race needs with that of the complete runs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def _check_same_units(runs: Mapping[str, StoredRun]) -> None:
             ("pair lists", first.manifest.lists, run.manifest.lists),
         ):
             if a != b:
-                raise InputError(f"the runs of {names[0]} and {name} differ in their {what}; race runs alike")
+                raise InputError(
+                    f"the runs of {names[0]} and {name} differ in their {what}; race runs of equal {what}"
+                )
         own = str(sorted((unit, sorted(by.items())) for unit, by in run.manifest.units.items()))
         if own in seen:
             raise InputError(f"{seen[own]} and {name} are equal by content; race different methods")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Units of a score: weights known before any result, values from records, the order of a race."""
+"""Units of a score: their weights, which are known before any result, their values, and their order."""
 
 from __future__ import annotations
 

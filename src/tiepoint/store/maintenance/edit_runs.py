@@ -206,7 +206,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     made = [b.id for _, b in pairs]
     clash = sorted({name for name in made if name in there or made.count(name) > 1})
     if clash:
-        raise InputError(f"other runs have the new ids: {', '.join(clash)}; choose another name")
+        raise InputError(f"the new run ids already exist: {', '.join(clash)}; choose another name")
     return pairs
 
 

@@ -45,7 +45,7 @@ Job = Callable[[], FileCheck]
 
 
 def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
-    """Return one check function per file of a store. Missing files in `needed` also get one."""
+    """Return one check function per file of a store, and one per missing file in `needed`."""
     root, jobs = store.root, list[Job]()
     for kind, suffix, files, read in (
         ("records", "parquet", store.records, store.records.verify),
@@ -91,7 +91,10 @@ def _check(
     heals: bool = False,
     foreign: bool = False,
 ) -> FileCheck:
-    """Verify one file by calling `verify`, which raises if the file is corrupt or returns a method name."""
+    """Verify one file.
+
+    `verify` raises an error if the file is corrupt. It may return the name of the method that wrote it.
+    """
     problem = method = None
     try:
         found = verify()

@@ -117,8 +117,8 @@ def merge_stores(
     """Copy the runs of other stores, and the files they need, into a store.
 
     Runs are identified by their id, files by their cache key, keypoint sets by their name. Content that the
-    store already has is never changed. A run that both stores have gets the other store's scores under
-    further protocols. A killed merge is resumed by the next one.
+    store already has is never changed. If both stores have a run, it gets the scores that only the other
+    store has, under further protocols. A killed merge is resumed by the next one.
 
     `tiepoint.merge` does something else: it combines runs on different scenes into one run.
 
@@ -161,7 +161,7 @@ def _each(others: Sequence[Store | str | Path], merger: _Merger) -> Iterator[Mer
 
 @dataclass
 class _Merger:
-    """Merge one source after another. In a dry run, `files`, `runs` and `sets` are those after a merge."""
+    """Merger of sources, one after another. In a dry run, `files`, `runs` and `sets` simulate the merge."""
 
     store: Store
     kinds: Sequence[str]

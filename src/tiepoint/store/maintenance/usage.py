@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Usage files: list the features that each run uses, and protect those of running processes.
+"""Usage files, which list the features of each run and protect the features of running processes.
 
 A run writes its usage file before it looks up features. The file contains a line of JSON, then the first
 eight bytes of every feature key.

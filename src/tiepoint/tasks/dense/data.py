@@ -188,7 +188,7 @@ class PairTask(DenseTask):
         return unit_weights(units, chosen, unit="directed pair")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group without its kind and per pair: a pair alone has one value."""
+        """Return the group name for a single pair: `per=pair`, and without the kind of scenes."""
         parts = {k: v for k, v in group_parts(group).items() if k != "kind"}
         return group_name(**{**parts, "per": "pair"} if "per" in parts else parts)
 
@@ -214,13 +214,13 @@ class PairTask(DenseTask):
         truths = [r for r in records if "no_truth" in r.meta]
         if truths:
             found.append(
-                f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
-                f"(the first: {truths[0].meta['no_truth']})"
+                f"{len(truths)} of {len(records)} directed pairs were excluded, because their ground truth "
+                f"cannot be used (first reason: {truths[0].meta['no_truth']})"
             )
         for missing, words in (("skip", "are left out"), ("zero", "count as wrong")):
             n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
             if n:
-                found.append(f"{n} of {len(records)} directed pairs have no estimated flow and {words}")
+                found.append(f"{n} of {len(records)} directed pairs have no estimated flow; they {words}")
         return found
 
     def check_results(self, opened: OpenDense, results: Path) -> list[str]:

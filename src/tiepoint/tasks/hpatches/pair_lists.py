@@ -100,7 +100,7 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
         used = 0 if t is None else int(max(t.image1.max(), t.image2.max()))
         if used > setting.levels:
             problems.append(
-                f"{path}: uses image {used} of a noise level, but the dataset has {setting.levels} per level"
+                f"{path} uses image {used} of a noise level, but the dataset has {setting.levels} per level"
             )
     if not files and len(setting.lengths) < 2:
         problems.append("verification needs at least two sequences, but the split has one")
@@ -127,10 +127,10 @@ def _check_kind(
     except (FormatError, LookupError, TypeError):
         written = None
     if written != wanted:
-        have = "not known to be" if written is None else f"{written} lists, not"
+        have = "of an unknown kind" if written is None else f"{written} lists"
         problems.append(
-            f"the verification files in {folder} are {have} {wanted}; omit `lists`, or create task "
-            f'files with `lists="{wanted}"`'
+            f"the verification files in {folder} are {have}, expected {wanted} lists; omit `lists`, or "
+            f'create task files with `lists="{wanted}"`'
         )
 
 

@@ -74,8 +74,8 @@ class HPatchesV1Rules:
 def exact_rules() -> HPatchesV1Rules:
     """Return the switches of `exact`: all off except for `nan_is_infinite` and `balanced_first_negatives`.
 
-    These two are on in both protocols: a failure has infinite distance, and the balanced list has the first P
-    negatives, where P is the number of positives.
+    Both protocols use these two: a failure has infinite distance, and the balanced list has as many negatives
+    as positives, from the start of the list.
 
     >>> exact_rules().file_order
     False

@@ -272,7 +272,7 @@ def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, f
 
 
 def scene_records(records: Sequence[Records], scene: str) -> Records | None:
-    """Return the records of a scene. None if there are none."""
+    """Return the records of a scene. None if the scene has no records."""
     return next((r for r in records if r.meta["scene"] == scene), None)
 
 

@@ -274,8 +274,8 @@ def group_scoring(poses: Poses, protocol: PoseProtocol, rows: Rows) -> PoseScori
 def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
     """Return (e_t, e_R, e) of every row in degrees, where e is the larger of both angles.
 
-    Failed estimates have the failure error of the protocol. If there is none, the angle rule is applied to
-    their zero translation.
+    Failed estimates have the failure error of the protocol. If the protocol has no failure error, the angle
+    rule is applied to their zero translation.
     """
     scoring = protocol.scoring
     e_t, e_R = poses.angles(scoring)

@@ -55,7 +55,7 @@ def _budgets(value: Any) -> tuple[int, ...]:
     except (TypeError, ValueError):
         found = (0,)
     if any(number < 5 for number in found):
-        raise ValueError(f"budget: expected numbers of at least 5 separated by commas, found {value!r}")
+        raise ValueError(f"budget: expected integers from 5, separated by commas, found {value!r}")
     return found
 
 
@@ -214,8 +214,8 @@ class RelativePose(PairsTask):
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
         twice = sum((b, a) in names for a, b in names) // 2
         if twice:
-            stand = count_text(twice, "image pair occurs", "image pairs occur")
-            found.append(f"{stand} in both directions; `exact` counts each pair once")
+            pairs = count_text(twice, "image pair")
+            found.append(f"the dataset has {pairs} in both directions; `exact` counts each pair once")
         return found
 
     def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
@@ -301,13 +301,13 @@ class RelativePose(PairsTask):
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:
-            have = count_text(still, "pair has", "pairs have")
-            told.append(f"{have} no translation; `exact` scores only the rotation of such pairs")
+            pairs = count_text(still, "pair")
+            told.append(f"the dataset has {pairs} without translation; `exact` scores only their rotation")
         unknown = sorted({str(r.meta["dataset"]) or "not named" for r in records if r.meta["unknown"]})
         if unknown:
             name = records[0].meta["protocol"]
             told.append(
-                f"{name} has no rule for the dataset {', '.join(unknown)}: original pixels are used; `frame` "
+                f"{name} has no rule for the dataset {', '.join(unknown)} and uses original pixels; `frame` "
                 "sets another size"
             )
         if records and records[0].meta["protocol"] == "roma":

@@ -73,7 +73,7 @@ def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str 
 def _by_alpha(
     records: Sequence[Records], counts: Floats, alpha: float, chance: Floats | None, words: str
 ) -> list[Score]:
-    """Return the scores at one alpha: averaged per pair, point and class; for each class; for each flag."""
+    """Return the scores at one alpha: means over pairs, points and classes; scores of each class and flag."""
     points = np.array([len(r) for r in records], np.float64)
     scenes = [str(r.meta["scene"]) for r in records]
     classes = [str(r.meta["category"]) for r in records]
@@ -143,7 +143,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """Return PCK and share of ambiguous keypoints: those that differ from another keypoint only by side."""
+    """Return PCK and share of ambiguous keypoints, which differ from another one only by left and right."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []

@@ -61,7 +61,7 @@ class TssOptions(DenseOptions):
     )
 
     def of_the_readme(self) -> dict[str, Any]:
-        """Return those options for the Readme's conventions whose values are not the defaults."""
+        """Return the options of the Readme's conventions that differ from their defaults."""
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:

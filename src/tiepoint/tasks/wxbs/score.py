@@ -67,7 +67,7 @@ def _area(distance_px: Floats) -> float:
 
 
 def _both(record: Records, rule: Any) -> Any:
-    """Average each direction over its points. Return the mean of both directions."""
+    """Average over the points of each direction, then over both directions."""
     side = np.asarray(record["side"])
     return np.mean([rule(np.asarray(record["distance_px"])[side == k]) for k in (0, 1)], axis=0)
 

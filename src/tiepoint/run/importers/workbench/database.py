@@ -72,7 +72,7 @@ def checked_count(connection: sqlite3.Connection, table: str, path: Path) -> int
     """Return the number of rows of a table. Raise an error for more than 100,000 rows."""
     count = int(connection.execute(f'select count(*) as n from "{table}"').fetchone()["n"])
     if count > MAX_DATABASE_ROWS:
-        raise FormatError(path, f"has {count:,} rows in {table}, the limit is {MAX_DATABASE_ROWS:,}")
+        raise FormatError(path, f"has {count:,} rows in {table}; the limit is {MAX_DATABASE_ROWS:,}")
     return count
 
 

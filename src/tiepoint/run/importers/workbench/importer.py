@@ -287,12 +287,12 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         rows = [_joined(r, sets) for r in connection.execute(query)]
         notes = []
         if lost := every - len(rows):
-            notes.append(f"{lost} results were skipped: their experiments are missing in {path.name}")
+            notes.append(f"{lost} results were skipped, because their experiments are missing in {path.name}")
         patches = "patch_benchmark_results"
         if patches in tables and (count := checked_count(connection, patches, path)):
             notes.append(
-                f"{count_text(count, 'patch result')} skipped: they are not of HPatches tasks, and SIFT "
-                "and SURF keypoints extend far beyond the patch"
+                f"{count_text(count, 'patch result was', 'patch results were')} skipped, because the patches "
+                "are not those of HPatches tasks, and SIFT and SURF keypoints extend far beyond the patch"
             )
         return rows, notes
 

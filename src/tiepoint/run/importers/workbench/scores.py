@@ -232,7 +232,7 @@ def workbench_scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, f
 
 
 def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
-    """Return the fractions in metadata, by key."""
+    """Return the scores in metadata that are fractions, by key."""
     out = {key: value for key, value in metadata_scores(metadata).items() if not key.startswith("total_")}
     for scene, values in workbench_scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
@@ -240,7 +240,7 @@ def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
-    """Return the numbers of queries in metadata, by key."""
+    """Return the counts in metadata by key, such as the number of queries of each scene."""
     out = {key: value for key, value in metadata_scores(metadata).items() if key.startswith("total_")}
     for scene, values in workbench_scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.endswith("_count")}

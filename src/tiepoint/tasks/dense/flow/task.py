@@ -44,7 +44,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) ->
     if truth.shape[:2] != source:
         raise FormatError(
             pair.key,
-            f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); sizes must agree",
+            f"the true flow is {truth.shape[:2]}, but its image is {source} (height, width); they must agree",
         )
     # The headline threshold is always included.
     pixels = parse_ascending([*options.thresholds_px, HEADLINE_PX])

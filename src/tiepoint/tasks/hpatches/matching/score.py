@@ -312,7 +312,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(setting: DatasetSplit, scene: str, key: str, features: Features | None) -> QueryCase | None:
-    """Recompute the ranking of the patches of another image for a reference patch."""
+    """Recompute how the patches of another image rank for a reference patch."""
     image, patch = divmod(int(key), setting.data.count(scene))
     there, query = f"{scene}/{setting.images[image]}", f"{scene}/ref#{patch}"
     if features is None:

@@ -299,7 +299,9 @@ def _gather(
         if out is None:
             out = np.empty((len(index), values.shape[1]), values.dtype)
         if values.shape[1] != out.shape[1]:
-            raise InputError(f"{key} has {values.shape[1]} descriptor columns, other images {out.shape[1]}")
+            raise InputError(
+                f"{key} has {values.shape[1]} descriptor columns, but other images have {out.shape[1]}"
+            )
         out[own] = values[index[own]]
         valid[own] = good[index[own]]
     if out is None:

@@ -75,7 +75,7 @@ def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
 
 
 def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
-    """Return the arrays of a `PairPlan` in small types. `used` are the numbers of the images."""
+    """Return the arrays of a `PairPlan` in small types. `used` lists the image numbers that occur."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:

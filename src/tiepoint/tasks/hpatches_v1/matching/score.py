@@ -200,7 +200,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(content: Any, row: int, features: Features | None) -> QueryCase:
-    """Recompute the ranking of the patches of the other image for a reference patch."""
+    """Recompute the ranking of the patches of the target image for a reference patch."""
     benchmark, truth = content
     ends = np.cumsum([len(t.target) for t in truth])
     pair = int(np.searchsorted(ends, row, side="right"))

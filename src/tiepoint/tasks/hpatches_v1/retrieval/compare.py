@@ -68,8 +68,9 @@ def compare(definition: Definition, features: Features) -> Records:
     * `relevant`: bit flags of relevance of these rows.
     * `query`, `scene`: row and scene of the query.
     * `n_patch`, `n_image`: numbers of correct answers in the pool.
-    * `cut_total`, `cut_patch`, `cut_image`: numbers of rows tied with the fiftieth row, without the query:
-      all, same patch, same sequence. They give the expected score if a tie crosses the end of the list.
+    * `cut_total`: number of rows tied with the fiftieth row, without the query. `cut_patch`, `cut_image`:
+      those of them that show the same patch or the same sequence. These numbers give the expected score if a
+      tie crosses the end of the list.
     """
     pool: PatchPool = definition.content
     values, valid, _ = concatenated_rows(features, definition.images)

@@ -151,7 +151,7 @@ def _has(records: Sequence[Records], column: str) -> bool:
 
 
 def _homographies(records: Sequence[Records], matcher: str, estimator: str) -> list[Score]:
-    """Return the numbers of inliers, and the AUC and shares of corner errors.
+    """Return scores of inlier counts and corner errors: means, AUC, and shares below thresholds.
 
     If the records have the mean error over all four corners, the groups ``corners=4`` use that error.
     """
@@ -367,7 +367,7 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """Add a note on excluded sequences and on dad's convention to `homography_auc` of group `all`."""
+    """Add notes to `homography_auc` of group `all`: on excluded sequences, and on the tool `dad`."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
         told.append("dad prints illumination and viewpoint separately, without this mean")

@@ -281,7 +281,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         told = super().record_warnings(records)
         name = str(records[0].meta.get("protocol", "")) if records else ""
         if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
-            told.append(f"{name} ranks matches by confidence, but they have none: all count the same")
+            told.append(f"{name} ranks matches by confidence, but these have none, so all count the same")
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
@@ -362,7 +362,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
             yield group, "mma", geometry_thresholds(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene as cases."""
+        """Return all images of a scene except image 1 as cases."""
         return cases(records, scene)
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:

@@ -191,7 +191,7 @@ class KeypointImages(KeypointTask):
         return tuple(item.key for item in opened.items)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene as cases.
+        """Return all images of a scene except image 1 as cases.
 
         The score is the share of images of other scenes that rank below. Ties count half.
         """

@@ -165,7 +165,7 @@ class KeypointMatching(KeypointTask):
         return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene as cases, scored by average precision."""
+        """Return all images of a scene except image 1 as cases, scored by average precision."""
         if (r := scene_records(records, scene)) is None:
             return None
         values = []

@@ -252,7 +252,7 @@ def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
 def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Count the other candidates that are nearer than the correct answer of each query, or as near.
 
-    Rows with NaN or inf are compared as in the tool: every comparison with NaN is False.
+    Rows with NaN or inf are compared as in the tool, where every comparison with NaN is False.
     """
     bad_q, bad_p = (~np.isfinite(x).all(axis=1) for x in (queries, pool))
     better, ties = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)

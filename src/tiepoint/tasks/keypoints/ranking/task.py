@@ -226,7 +226,7 @@ class KeypointRanking(KeypointTask):
         return [Score("processing_time_ms", "all", total_ms, 1, protocol, note=note)]
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene as cases."""
+        """Return all images of a scene except image 1 as cases."""
         return cases(records, scene)
 
 

@@ -2,8 +2,8 @@
 """Task `keypoints/retrieval`: find the keypoint of a query in other images, among distractors.
 
 Each query has one ranked list. It contains the correct keypoint of every target image. Each distractor image
-adds one of its 100 sampled keypoints: that with the nearest descriptor. Other keypoints of the query's scene
-(label 0) are not in the list.
+adds one of its 100 sampled keypoints, the one with the nearest descriptor. Other keypoints of the query's
+scene (label 0) are not in the list.
 """
 
 from __future__ import annotations
