@@ -17,7 +17,7 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 	$(BIN)/pip install --quiet -e ".[demo]"
 	touch $@
 
-EXTRAS := demo,pose,hdf5,onnx,postgres,cluster,serve,dev
+EXTRAS := demo,pose,hdf5,sfm,onnx,postgres,cluster,serve,dev
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	$(BIN)/pip install --quiet -e ".[$(EXTRAS)$(if $(TORCH),$(comma)learned)]" $(if $(TORCH),"$(TORCH)")
 	touch $(VENV)/.demo $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -105,14 +106,14 @@ def test_cameras_without_distortion_are_exact(tmp_path: Path, camera: str) -> No
         ("OPENCV 640 480 500 500 320 240 0 0 0.1 0", "OPENCV is distorted (p1 = 0.1); undistort"),
         ("OPENCV_FISHEYE 640 480 500 500 320 240 0 0 0 0", "is always distorted"),
         ("PINHOLE 640 480 500 320 240", "PINHOLE has 4 parameters (fx, fy, cx, cy), found 3"),
-        ("MINE 640 480 500 320 240", "the model MINE is not known"),
+        ("MINE 640 480 500 320 240", "the camera model MINE is unknown"),
         ("PINHOLE 640", "expected number, MODEL, width, height, parameters"),
         ("PINHOLE 640 480 0 510 320 240", "K0 is not invertible"),
         ("PINHOLE 640 481 500 510 320 240", "has 640 x 480 pixels, 640 x 481 are stated"),
     ],
 )
 def test_a_camera_is_never_taken_for_another(tmp_path: Path, camera: str, said: str) -> None:
-    with pytest.raises(ProblemsError) as caught:
+    with pytest.raises(InputError) as caught:
         read_pairs(model(tmp_path, camera))
     assert said in str(caught.value)
 
@@ -121,17 +122,50 @@ def test_broken_models_say_what_is_wrong(tmp_path: Path) -> None:
     root = model(tmp_path / "one")
     file = root / "sparse" / "0" / "images.txt"
     whole = file.read_text()
-    file.write_text(whole.replace("1 sub/b.jpg", "7 a.jpg").replace("1 1.0 0.0", "1 2.0 0.0"))
+    file.write_text(whole.replace("1 sub/b.jpg", "7 a.jpg").replace("1 c.jpg", "7 c.jpg"))
     with pytest.raises(ProblemsError) as caught:
         read_pairs(root)
     text = str(caught.value)
-    assert "duplicate name a.jpg" in text
-    assert "camera 7 is not in cameras.txt" in text
-    assert "the quaternion has length 2; expected 1" in text
+    assert "images.txt, line 5: duplicate name a.jpg" in text
+    assert "images.txt, line 7: camera 7 of image c.jpg is not in cameras.txt" in text
+    file.write_text(whole.replace("1 1.0 0.0", "1 nan 0.0"))
+    with pytest.raises(ProblemsError, match=r"images\.txt, line 3: a number is not finite"):
+        read_pairs(root)
     (tmp_path / "two" / "sparse").mkdir(parents=True)
     (tmp_path / "two" / "sparse" / "images.bin").write_bytes(b"x")
-    with pytest.raises(FormatError, match="is a binary model; convert it to text"):
+    with pytest.raises(FormatError, match=r"cameras\.bin: is missing; images\.bin needs it"):
         read_pairs(tmp_path / "two")
+
+
+def as_binary(root: Path) -> None:
+    """Replace the text files of the model by binary ones."""
+    folder = root / "sparse" / "0"
+    cameras = [line.split() for line in (folder / "cameras.txt").read_text().splitlines()[1:]]
+    assert [c[1] for c in cameras] == ["PINHOLE"]
+    (folder / "cameras.bin").write_bytes(
+        struct.pack("<QIiQQ4d", 1, 1, 1, 640, 480, *map(float, cameras[0][4:]))
+    )
+    lines = [line for line in (folder / "images.txt").read_text().splitlines() if not line.startswith("#")]
+    data = struct.pack("<Q", len(lines) // 2)
+    for head, tail in zip(lines[::2], lines[1::2], strict=True):
+        fields, seen = head.split(), tail.split()
+        data += struct.pack("<I7dI", int(fields[0]), *map(float, fields[1:8]), int(fields[8]))
+        data += fields[9].encode() + b"\0" + struct.pack("<Q", len(seen) // 3)
+        for x, y, point in zip(seen[::3], seen[1::3], seen[2::3], strict=True):
+            data += struct.pack("<2dQ", float(x), float(y), int(point) % 2**64)
+    (folder / "images.bin").write_bytes(data)
+    (folder / "points3D.bin").write_bytes(struct.pack("<Q", 0))
+    for path in folder.glob("*.txt"):
+        path.unlink()
+
+
+def test_read_pairs_binary_model_equals_text(tmp_path: Path) -> None:
+    root = model(tmp_path)
+    (text,) = read_pairs(root).truths
+    as_binary(root)
+    (binary,) = read_pairs(root).truths
+    assert binary.pair.facts == text.pair.facts
+    assert binary.definition() == text.definition()
 
 
 def views(root: Path) -> Path:

@@ -166,6 +166,8 @@ def colmap_inverted(root: Path) -> None:
             moved = v + 2 * np.cross(u, np.cross(u, v) + w * v)
             lines[i] = " ".join([fields[0], *(str(n) for n in (w, -x, -y, -z, *moved)), *fields[8:]])
     file.write_text("\n".join(lines) + "\n")
+    for name in ("rigs.txt", "frames.txt"):  # they have the true poses
+        (root / "sparse" / name).unlink(missing_ok=True)
 
 
 def colmap_identical(root: Path) -> None:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read image pairs from COLMAP text models or from lists of images with poses."""
+"""Read image pairs from COLMAP models or from lists of images with poses."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -16,23 +15,19 @@ import numpy as np
 from ...core.errors import FormatError
 from ...core.formatting import count_text
 from ...core.hashing import hash_json
+from ...formats.colmap.model import is_model, read_model
+from ...formats.colmap.tables import PARAMETERS
 from ...formats.file_io import read_lines
+from ...geometry.quaternions import rotations_of
+from ..reconstructions.colmap import colmap_poses
 from .builder import PairDraft
 from .loftr import relative
 from .pair import Matrix, Size
 from .problems import PairProblems
 from .text_lists import floats
 
-PARAMETERS = {
-    "SIMPLE_PINHOLE": ("f", "cx", "cy"),
-    "PINHOLE": ("fx", "fy", "cx", "cy"),
-    "SIMPLE_RADIAL": ("f", "cx", "cy", "k"),
-    "RADIAL": ("f", "cx", "cy", "k1", "k2"),
-    "OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2"),
-    "FULL_OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
-}
+PINHOLES = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
 """Camera models that equal a pinhole camera if their distortion parameters are 0."""
-_CURVED = ("OPENCV_FISHEYE", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE")
 
 
 def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
@@ -44,9 +39,9 @@ def camera_matrix(model: str, values: Sequence[float], where: str, findings: Pai
     >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", PairProblems(Path()))[:2].tolist()
     [[500.0, 0.0, 320.0], [0.0, 500.0, 240.0]]
     """
-    names = PARAMETERS.get(model)
+    names = PARAMETERS[model] if model in PINHOLES else None
     if names is None:
-        why = "is always distorted" if model in _CURVED else "is not known"
+        why = "is always distorted" if model in PARAMETERS else "is not known"
         findings.problems.append(
             f"{where}: the model {model} {why}; undistort the images to PINHOLE (colmap image_undistorter)"
         )
@@ -66,27 +61,6 @@ def camera_matrix(model: str, values: Sequence[float], where: str, findings: Pai
         return None
     fx, fy = given.get("fx", given.get("f", 0.0)), given.get("fy", given.get("f", 0.0))
     return np.array([[fx, 0, given["cx"]], [0, fy, given["cy"]], [0, 0, 1]], np.float64)
-
-
-def rotation(q: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """Return the rotation matrix of a quaternion (w, x, y, z). Report a problem if it is not normalised.
-
-    >>> from pathlib import Path
-    >>> rotation([0, 1, 0, 0], "image 1", PairProblems(Path())).diagonal().tolist()
-    [1.0, -1.0, -1.0]
-    """
-    length = float(np.linalg.norm(q))
-    if not abs(length - 1) < 1e-3:
-        findings.problems.append(f"{where}: the quaternion has length {length:g}; expected 1")
-        return None
-    w, x, y, z = (float(v) / length for v in q)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
 
 
 PAIRS = "pairs.txt"
@@ -203,33 +177,26 @@ OVERLAP = 0.1
 """Minimum fraction of shared points, relative to the image with fewer points."""
 MAX_PAIRS = 5000
 """Maximum number of pairs of a model without a pair list."""
-_POINT = re.compile(r"-?[0-9]{1,19}")
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
 
 
 def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read the pairs of a COLMAP text model. Return None if the model files are missing.
+    """Read the pairs of a COLMAP model, text or binary. Return None if the model files are missing.
 
-    The model files `cameras.txt` and `images.txt` are in the folder or in its sub-folder `sparse`. The file
-    `pairs.txt` (two names per line), in the folder or beside the model, lists the pairs. Without it, two
-    images are a pair if they share at least 30 points and a tenth of the points of the image with fewer
-    points. Such pairs have the properties `shared_points` and `overlap`. Image files are searched in a
-    sub-folder `images` of the given folder, of the model folder and of its parent. COLMAP puts the centre of
-    the first pixel at (.5, .5). Poses are world to camera. One model is one scene. Distorted cameras are
-    reported as problems; undistort their images first.
+    The model is in the folder or in its sub-folder `sparse`. The file `pairs.txt` (two names per line), in
+    the folder or beside the model, lists the pairs. Without it, two images are a pair if they share at least
+    30 points and a tenth of the points of the image with fewer points. Such pairs have the properties
+    `shared_points` and `overlap`. Image files are searched in a sub-folder `images` of the given folder, of
+    the model folder and of its parent. COLMAP puts the centre of the first pixel at (.5, .5). Poses are world
+    to camera. One model is one scene. Distorted cameras are reported as problems; undistort their images
+    first.
     """
-    base = next((root / p for p in _PLACES if (root / p / "images.txt").is_file()), None)
-    if base is None or not (base / "cameras.txt").is_file():
-        binary = next((root / p for p in _PLACES if (root / p / "images.bin").is_file()), None)
-        if binary is not None:
-            raise FormatError(
-                binary, "is a binary model; convert it to text (colmap model_converter --output_type TXT)"
-            )
+    base = next((root / p for p in _PLACES if is_model(root / p)), None)
+    if base is None:
         return None
     above = (root, base, base.parent, base.parent.parent)
     findings.folders = tuple(dict.fromkeys((*findings.folders, *(p / "images" for p in above))))
-    cameras = _cameras(base / "cameras.txt", findings)
-    views = {view.name: view for view in _views(base / "images.txt", cameras, findings)}
+    views = _views(base, findings)
     scene = root.absolute().name
     listed = next((p / PAIRS for p in (root, base) if (p / PAIRS).is_file()), None)
     if listed is not None:
@@ -250,58 +217,28 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     return pair_views(pairs, views, findings, scene=scene, facts=shared)
 
 
-def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | None, Size | None]]:
-    """Read K and image size of each camera, by camera number."""
-    cameras: dict[str, tuple[Matrix | None, Size | None]] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        fields, where = line.split(), f"{path.name}, line {number}"
-        if not fields or line.startswith("#"):
+def _views(folder: Path, findings: PairProblems) -> dict[str, PosedImage]:
+    """Return the images of the model in a folder by name, with cameras and observed points."""
+    tables = read_model(folder, points=True)
+    poses = colmap_poses(tables)
+    findings.warnings += poses.warnings
+    cameras = {
+        number: (
+            camera_matrix(camera.model, camera.params, camera.where, findings),
+            findings.integer_size(camera.size, camera.where),
+        )
+        for number, camera in tables.cameras.items()
+    }
+    views = {}
+    for image, q, t in zip(tables.images, poses.q, poses.t, strict=True):
+        if np.isnan(q).any():
+            findings.problems.append(f"{image.where}: a number is not finite; expected finite numbers")
             continue
-        values = floats(fields[2:], where, findings) if len(fields) > 4 else []
-        if not values:
-            if values is not None:
-                findings.problems.append(f"{where}: expected number, MODEL, width, height, parameters")
-            continue
-        if fields[0] in cameras:
-            findings.problems.append(f"{where}: duplicate camera {fields[0]}")
-        K = camera_matrix(fields[1], values[2:], f"{where} (camera {fields[0]})", findings)
-        cameras[fields[0]] = (K, findings.integer_size(values[:2], where))
-    return cameras
-
-
-def _views(
-    path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: PairProblems
-) -> Iterator[PosedImage]:
-    """Read the images of `images.txt`.
-
-    Each image has two lines. The first has number, quaternion, t, camera and name. The second has x, y and
-    point number of each observation and may be empty.
-    """
-    lines = [(n, line) for n, line in enumerate(read_lines(path), start=1) if not line.startswith("#")]
-    while lines and not lines[0][1]:
-        del lines[0]
-    names: set[str] = set()
-    for (number, head), (_, tail) in zip(lines[::2], [*lines[1::2], (0, "")], strict=False):
-        fields, where = head.split(maxsplit=9), f"{path.name}, line {number}"
-        values = floats(fields[1:8], where, findings) if len(fields) == 10 else []
-        if not values:
-            if values is not None:
-                findings.problems.append(
-                    f"{where}: expected number, quaternion, t, camera and name of an image"
-                )
-            continue
-        name = fields[9]
-        if name in names:
-            findings.problems.append(f"{where}: duplicate name {name}")
-        names.add(name)
-        if fields[8] not in cameras:
-            findings.problems.append(f"{where}: camera {fields[8]} is not in cameras.txt")
-            continue
-        R = rotation(values[:4], where, findings)
-        K, size = cameras[fields[8]]
-        points = frozenset(int(word) for word in tail.split()[2::3] if _POINT.fullmatch(word))
-        pose = None if R is None else posed_matrix(R.ravel().tolist(), values[4:7])
-        yield PosedImage(name, K, size, pose, points - {-1})
+        K, size = cameras[image.camera]
+        seen = frozenset([] if image.points is None else image.points.tolist())
+        pose = posed_matrix(rotations_of(q).ravel().tolist(), t.tolist())
+        views[image.name] = PosedImage(image.name, K, size, pose, seen)
+    return views
 
 
 def _shared(views: Mapping[str, PosedImage]) -> dict[tuple[str, str], dict[str, float]]:

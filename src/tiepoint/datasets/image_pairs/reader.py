@@ -132,7 +132,7 @@ LAYOUTS = (
     PairLayout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
     PairLayout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
     PairLayout("images with poses", "views.txt with pairs.txt", view_drafts),
-    PairLayout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
+    PairLayout("COLMAP model", "a COLMAP model (cameras and images, .bin or .txt)", _of_folder(model_drafts)),
     PairLayout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts), POINTS),
     PairLayout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed, POINTS),
     PairLayout(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..quaternions import quaternions_of
+
 Floats = NDArray[np.float64]
 
 MIN_BASELINE = 1e-9
@@ -142,20 +144,13 @@ def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angle
     """Return e_t = acos sqrt(1 - f(u.v)) and e_R = acos(1 - 2 f(q.q_gt)), f(x) = max(1e-15, 1 - x^2)."""
     u, v = (a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-15) for a in (t, t_gt))
     off = np.maximum(1e-15, 1 - (u * v).sum(axis=-1) ** 2)
-    turn = np.maximum(1e-15, 1 - (_quaternion(R) * _quaternion(R_gt)).sum(axis=-1) ** 2)
+    turn = np.maximum(1e-15, 1 - (_xyzw(R) * _xyzw(R_gt)).sum(axis=-1) ** 2)
     return np.arccos(np.sqrt(1 - off)), np.arccos(1 - 2 * np.minimum(turn, 1.0))
 
 
-def _quaternion(R: Stack) -> Floats:
-    """Return the unit quaternion (x, y, z, w), up to sign, of the nearest rotation (Bar-Itzhack 2000)."""
-    m = np.empty((*R.shape[:-2], 4, 4))
-    trace = np.trace(R, axis1=-2, axis2=-1)
-    m[..., :3, :3] = R + np.swapaxes(R, -1, -2) - trace[..., None, None] * np.eye(3)
-    m[..., 3, :3] = m[..., :3, 3] = np.stack(
-        [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1
-    )
-    m[..., 3, 3] = trace
-    return np.asarray(np.linalg.eigh(m)[1][..., :, 3])
+def _xyzw(R: Stack) -> Floats:
+    """Return quaternions with w last: the order decides how their dot product is rounded."""
+    return quaternions_of(R)[..., [1, 2, 3, 0]]
 
 
 _RULES = {"stable": _stable, "acos": _acos, "imc": _imc}
