@@ -144,3 +144,37 @@ def odd_model(name: str, folder: Path) -> Path:
         path.chmod(0o644)
     change(folder)
     return folder
+
+
+def number(value: Any) -> float:
+    return float(value)
+
+
+def posed_scene(case: dict[str, Any], accuracy: float = 0.0) -> Any:
+    """A case of the record as arrays, images in the order of the truth."""
+    import numpy as np
+
+    from tiepoint.metrics.reconstruction.scene import PosedModel, PosedScene
+
+    given = case["input"]
+    names = list(given["gt"])
+    components = given["components"] or {}
+    others = list(dict.fromkeys(n for m in given["models"] for n in m if n not in given["gt"]))
+    place = {name: i for i, name in enumerate([*names, *others])}
+
+    def arrays(poses: list[dict[str, Any]]) -> tuple[Any, Any]:
+        q = np.array([[number(v) for v in p["qvec"]] for p in poses]).reshape(-1, 4)
+        t = np.array([[number(v) for v in p["tvec"]] for p in poses]).reshape(-1, 3)
+        bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(t).all(axis=1))
+        q[bad], t[bad] = np.nan, np.nan
+        return q / np.linalg.norm(q, axis=1, keepdims=True), t
+
+    models = tuple(
+        PosedModel(
+            np.array([place[n] for n in m], np.int64), *arrays(list(m.values())), np.empty(0, np.int64)
+        )
+        for m in given["models"]
+    )
+    component = np.array([components.get(n, 0) for n in names], np.int64)
+    outlier = np.array([components.get(n, 0) < 0 for n in others], bool)
+    return PosedScene(*arrays(list(given["gt"].values())), component, outlier, models, accuracy)
