@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, join_errors
 from ..core.formatting import method_name, path_part
-from ..core.hashing import hash_file
 from ..core.records import Records, Unit
-from ..formats.hpatches_v1.definitions import result_folders
 from ..methods.spec import FilesSpec
 from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..tasks import load_task
 from ..tasks.base import Task
-from ..tasks.capabilities import ChecksResults, ReadsResults, WritesResults
+from ..tasks.capabilities import ChecksResults, HasProtocolWarnings, ReadsResults, WritesResults
 from ..tasks.info import identity_options
 from .cache_keys import result_file_key
 from .context import Progress, no_progress
@@ -102,20 +100,22 @@ def score_results(
     jobs: int = 1,
     name: str | None = None,
     progress: Progress = no_progress,
+    announce: Callable[[str], None] = lambda message: None,
 ) -> list[Run]:
-    """Score result files. Return one run for each descriptor in the folder.
+    """Score result files. Return one run for each method in the folder.
 
-    The 2016 tasks read ``.results`` files in ``DESC/TASK``, ``TASK/DESC`` or in the folder itself. All other
-    tasks treat the folder as the method ``files:DIR``. `name` renames a single descriptor.
+    The 2016 tasks read ``.results`` files in ``DESC/TASK``, ``TASK/DESC`` or in the folder itself.
+    `sfm/poses` reads reconstructions. All other tasks treat the folder as the method ``files:DIR``. `name`
+    renames a single method. `announce` receives warnings that matter before the work starts.
     """
     if name is not None:
         method_name(name)
     task = load_task(task_name)
-    if not results.is_dir():
-        why = "is a file; pass a folder" if results.exists() else "does not exist"
-        raise InputError(f"the results folder {results} {why}")
     given = dict(options or {})
     if not isinstance(task, ReadsResults):
+        if not results.is_dir():
+            why = "is a file; pass a folder" if results.exists() else "does not exist"
+            raise InputError(f"the results folder {results} {why}")
         bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
         spec = FilesSpec(f"files:{results}")
         request = RunRequest(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
@@ -123,11 +123,14 @@ def score_results(
     on_bad = given.pop("on_bad", "error")
     chosen = checked_protocols(task, protocols)
     refuse_options_of_writing(task, given)
+    task.options.check_protocols(task.name, given, chosen)
     opened = task.open(data, given)
-    folders = result_folders(results, task_name.split("/")[-1])
+    for warning in opened.protocol_warnings(chosen) if isinstance(opened, HasProtocolWarnings) else ():
+        announce(warning)
+    folders = task.result_folders(results, opened)
     if name is not None and len(folders) > 1:
         raise InputError(
-            f"`name` renames a single descriptor, but {results} has {len(folders)}: {', '.join(folders)}"
+            f"`name` renames a single method, but {results} has {len(folders)}: {', '.join(folders)}"
         )
     read: dict[str, tuple[UnitRecords, dict[str, str], float]] = {}
     errors: list[InputError] = []
@@ -136,14 +139,14 @@ def score_results(
         started = time.perf_counter()
         try:
             records = task.records_from_results(folder, opened, on_bad)
-            content = {p.name: hash_file(p) for p in sorted(folder.glob("*.results"))}
+            content = dict(task.result_hashes(folder, records))
         except InputError as e:
             errors.append(e)
             continue
         comparisons = dict.fromkeys(task.comparison(p) for p in chosen)
         units = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
         read[found] = units, content, time.perf_counter() - started
-    if errors:  # report the errors of all descriptors before a run is stored
+    if errors:  # report the errors of all methods before a run is stored
         raise join_errors(errors)
     runs = []
     for found, (unit_records, content, seconds) in read.items():

@@ -50,6 +50,7 @@ for _name, _target in (
     ("semantic/pck", "semantic.task:TASK"),
 ):
     TASKS.add(_name, f"tiepoint.tasks.{_target}", family="pairs")
+TASKS.add("sfm/poses", "tiepoint.tasks.sfm.poses.task:TASK", family="sfm")
 
 
 def load_task(name: str) -> Task:

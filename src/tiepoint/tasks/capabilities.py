@@ -165,6 +165,12 @@ class HasUnitValues(Protocol):
 class ReadsResults(Protocol):
     """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""
 
+    def result_folders(self, results: Path, opened: Any) -> Mapping[str, Path]:
+        """Return the results of each method in a file or folder, by the method's name."""
+
+    def result_hashes(self, folder: Path, records: Sequence[Records]) -> Mapping[str, str]:
+        """Return hashes of the results of one method, by file or part."""
+
     def records_from_results(self, folder: Path, opened: Any, on_bad: str = "error") -> Sequence[Records]:
         """Read the records of every unit from result files.
 

@@ -17,6 +17,7 @@ UNITS = {
     "px": (1.0, "px", "pixels"),
     "ms": (1.0, "ms", "milliseconds"),
     "deg": (1.0, "°", "degrees"),
+    "units": (1.0, "", "units of the truth"),
     "count": (1.0, "", "a count"),
 }
 """Display of a stored value by its unit: factor, symbol and name."""
@@ -257,7 +258,13 @@ def ap_of_matches(by: str) -> MetricInfo:
     )
 
 
-FAMILIES = {"patches": "Patches", "keypoints": "Keypoints", "pairs": "Image pairs", "dense": "Dense flow"}
+FAMILIES = {
+    "patches": "Patches",
+    "keypoints": "Keypoints",
+    "pairs": "Image pairs",
+    "dense": "Dense flow",
+    "sfm": "Reconstruction",
+}
 """Families of tasks, in display order."""
 
 KINDS = {"i": "illumination", "v": "viewpoint"}

@@ -29,7 +29,7 @@ def score_command(
     context: typer.Context,
     task: str = typer.Argument(..., metavar="TASK", help="Task, e.g. hpatches-v1/matching or tss."),
     results: list[Path] = typer.Option(
-        ..., "--results", help="Folder with result files; repeat for several methods."
+        ..., "--results", help="Folder or file with results; repeat for several methods."
     ),
     data: Path = typer.Option(..., "--data", help="Folder of the dataset."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
@@ -88,6 +88,7 @@ def score_command(
                 jobs=jobs or cores(),
                 name=as_text(name),
                 progress=progress,
+                announce=notice,
             )
             for folder in folders
         }

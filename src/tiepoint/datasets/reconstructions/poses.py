@@ -22,28 +22,34 @@ MIN_NORM = 1e-6
 """Quaternions of smaller length have no direction."""
 WARN_NORM = 1e-3
 """Deviation of the length of a quaternion from 1 above which the reader warns."""
+_NO_POSE = (np.full(4, np.nan), np.full(3, np.nan))
 
 
 @dataclass(frozen=True)
 class Poses:
     """Poses x_camera = R(q) x_world + t of the images of one model.
 
-    `q` (n, 4) has w first and length 1, `t` is (n, 3). Rows of NaN are images without a pose: the file lists
-    them as not registered, or their pose was not finite (`invalid` of them). If `ordered`, the file has no
+    `q` (n, 4) has w first and length 1, `t` is (n, 3). Rows of NaN are images without a pose. `registered`
+    (n,) is False if the file says so; the poses of others were not finite. If `ordered`, the file has no
     names, and row i is image i. `points` are the 3D points of the model. None if unknown.
     """
 
     names: tuple[str, ...]
     q: Floats
     t: Floats
+    registered: NDArray[np.bool_]
     place: str
-    invalid: int = 0
     ordered: bool = False
     points: ModelPoints | None = None
     warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def invalid(self) -> int:
+        """Number of poses with a number that is not finite."""
+        return int((self.registered & np.isnan(self.q).any(axis=1)).sum())
 
 
 @dataclass
@@ -57,7 +63,7 @@ class PoseBuilder:
     _q: list[Floats] = field(default_factory=list)
     _t: list[Floats] = field(default_factory=list)
     _scaled: list[str] = field(default_factory=list)
-    _invalid: int = 0
+    _missing: set[str] = field(default_factory=set)
 
     def add_quaternion(
         self,
@@ -75,8 +81,7 @@ class PoseBuilder:
         """
         where = path or self.path
         if not np.isfinite([*q, *t]).all():
-            self._invalid += 1
-            self.add_missing(name, line=line, path=path)
+            self._add(name, *_NO_POSE, line, path)
             return
         raw = np.asarray(q, np.float64)
         if np.abs(raw).max() > 1e100:  # the sum of squares would overflow
@@ -105,8 +110,7 @@ class PoseBuilder:
         """Add a pose with a rotation matrix of nine numbers. If `inverse`, (R, t) maps camera to world."""
         matrix, shift = np.reshape(np.asarray(R, np.float64), (3, 3)), np.asarray(t, np.float64).ravel()
         if not (np.isfinite(matrix).all() and np.isfinite(shift).all()):
-            self._invalid += 1
-            self.add_missing(name, line=line, path=path)
+            self._add(name, *_NO_POSE, line, path)
             return
         with np.errstate(over="ignore", invalid="ignore"):
             off = float(np.abs(matrix.T @ matrix - np.eye(3)).max())
@@ -123,8 +127,9 @@ class PoseBuilder:
         self._add(name, q, shift, line, path)
 
     def add_missing(self, name: str, *, line: int | None = None, path: Path | None = None) -> None:
-        """Add an image without a pose."""
-        self._add(name, np.full(4, np.nan), np.full(3, np.nan), line, path)
+        """Add an image that the file lists as not registered."""
+        self._missing.add(name)
+        self._add(name, *_NO_POSE, line, path)
 
     def _add(
         self, name: str, q: Floats, t: Sequence[float] | Floats, line: int | None, path: Path | None
@@ -151,8 +156,8 @@ class PoseBuilder:
             tuple(self._names),
             np.array(self._q, np.float64).reshape(n, 4),
             np.array(self._t, np.float64).reshape(n, 3),
+            np.array([name not in self._missing for name in self._names], bool),
             str(self.path),
-            self._invalid,
             ordered,
             points,
             tuple(self.warnings),

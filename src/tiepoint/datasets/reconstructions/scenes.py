@@ -262,8 +262,8 @@ def _true_scene(
         names,
         np.concatenate([np.empty((0, 4)), *(m.q for m in models)]),
         np.concatenate([np.empty((0, 3)), *(m.t for m in models)]),
+        np.concatenate([np.empty(0, bool), *(m.registered for m in models)]),
         models[0].place if models else name,
-        sum(m.invalid for m in models),
         all(m.ordered for m in models),
         warnings=tuple(w for m in models for w in m.warnings),
     )

@@ -94,9 +94,10 @@ class PairErrors:
     """Errors of the ordered pairs of a scene under `exact`, in degrees.
 
     Each row is a pair in one model. A pair of k models has k rows of weight 1/k. `translation` is NaN for
-    short true baselines. `pairs` is the number of ordered pairs of true images of one component, `missing`
-    the number of those in no model, `merged` the number of pairs wrongly put into one model. `quarter` is the
-    quarter of the true baseline of each row, and `quarter_pairs` the number of pairs in each.
+    short true baselines. `by_cosine` is the error of COLMAP's rule. `quarter` is the quarter of the true
+    baseline, and `quarter_pairs` the number of pairs in each. `pairs` is the number of ordered pairs of true
+    images of one component, `missing` the number of those in no model, and `merged` the number of pairs
+    wrongly put into one model.
     """
 
     i: Integers
@@ -104,6 +105,7 @@ class PairErrors:
     rotation: Floats
     translation: Floats
     error: Floats
+    by_cosine: Floats
     weight: Floats
     quarter: NDArray[np.int8]
     quarter_pairs: Integers
@@ -151,7 +153,7 @@ def exact_errors(scene: PosedScene) -> PairErrors:
         parts.append((model.image[rows], pair_angles(scene, model, rows)))
     limit = max(scene.position_accuracy, SHORT * scene.extent)
     edges, quarter_pairs, short_pairs = _baselines(scene, same, limit)
-    tables = [np.empty((4, 0))]
+    tables = [np.empty((5, 0))]
     pairs: list[Integers] = [np.empty((2, 0), np.int64)]
     quarters = [np.empty(0, np.int8)]
     for index, angles in parts:
@@ -163,12 +165,13 @@ def exact_errors(scene: PosedScene) -> PairErrors:
         translation = np.where(known, angles.translation, MISS)
         error = np.where(short, rotation, np.maximum(rotation, translation))
         translation = np.where(short, np.nan, translation)
+        cosine = _error_by_cosine(angles, scene.position_accuracy)
         weight = 1.0 / np.maximum(1, count[np.ix_(index, index)])
-        tables.append(np.stack([a[chosen] for a in (rotation, translation, error, weight)]))
+        tables.append(np.stack([a[chosen] for a in (rotation, translation, error, cosine, weight)]))
         jj, ii = np.nonzero(chosen)
         pairs.append(np.stack([index[ii], index[jj]]))
         quarters.append(np.searchsorted(edges, angles.true[chosen], side="left").astype(np.int8))
-    rotation, translation, error, weight = np.concatenate(tables, axis=1)
+    rotation, translation, error, by_cosine, weight = np.concatenate(tables, axis=1)
     both = np.concatenate(pairs, axis=1)
     total = int(same.sum())
     missing = total - int((count > 0).sum())
@@ -178,6 +181,7 @@ def exact_errors(scene: PosedScene) -> PairErrors:
         rotation=rotation,
         translation=translation,
         error=error,
+        by_cosine=by_cosine,
         weight=weight,
         quarter=np.concatenate(quarters),
         quarter_pairs=quarter_pairs,
@@ -226,6 +230,13 @@ def _baselines(scene: PosedScene, same: NDArray[np.bool_], limit: float) -> tupl
     return edges, np.bincount(of, minlength=QUARTERS), int(short.sum())
 
 
+def _error_by_cosine(angles: PairAngles, accuracy: float) -> Floats:
+    """Return COLMAP's error of pairs. It is at least 90 without an estimated baseline."""
+    with np.errstate(invalid="ignore"):
+        dt = np.rad2deg(np.arccos(np.clip(angles.cosine, -1, 1)))
+    return np.maximum(np.where(angles.true < accuracy, 0.0, dt), angles.rotation)
+
+
 def colmap_errors(scene: PosedScene) -> Floats:
     """Return the sorted errors in degrees of COLMAP's relative rule. NaN is last.
 
@@ -242,10 +253,7 @@ def colmap_errors(scene: PosedScene) -> Floats:
         chosen = same[np.ix_(index, index)]
         covered[np.ix_(index, index)] |= chosen
         angles = pair_angles(scene, model, rows)
-        with np.errstate(invalid="ignore"):
-            dt = np.rad2deg(np.arccos(np.clip(angles.cosine, -1, 1)))
-        dt = np.where(angles.true < scene.position_accuracy, 0.0, dt)
-        parts.append(np.maximum(dt, angles.rotation)[chosen])
+        parts.append(_error_by_cosine(angles, scene.position_accuracy)[chosen])
         extra += len(model.image) * (len(model.image) - 1) - int(chosen.sum())
     missed = int(same.sum()) - int(covered.sum())
     errors = np.sort(np.concatenate([*parts, np.full(extra + missed, MISS)]))

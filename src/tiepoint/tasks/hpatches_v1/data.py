@@ -18,7 +18,7 @@ from ...core.records import Arrays, Features, Records, Unit
 from ...core.scores import Score, scene_kind
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...formats.hpatches_v1.classification import has_label_column
-from ...formats.hpatches_v1.definitions import find_benchmarks
+from ...formats.hpatches_v1.definitions import find_benchmarks, result_folders
 from ...formats.hpatches_v1.patch_ids import split_image
 from ..base import BaseTask, BaseTaskData
 from ..capabilities import CurvePoints
@@ -242,6 +242,14 @@ class V1Task(BaseTask):
         """Return the names of a benchmark's result files that are missing in a folder."""
         name = f"{definition.name}.results"
         return [] if (folder / name).is_file() else [name]
+
+    def result_folders(self, results: Path, opened: OpenHPatchesV1) -> dict[str, Path]:
+        """Return the folders with `.results` files by descriptor name."""
+        return result_folders(results, self.role)
+
+    def result_hashes(self, folder: Path, records: Sequence[Records]) -> dict[str, str]:
+        """Return the hash of each `.results` file of a folder."""
+        return {p.name: hash_file(p) for p in sorted(folder.glob("*.results"))}
 
     def records_from_results(
         self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
