@@ -313,7 +313,12 @@ def make_recipe(request: RunRequest, method: Method, root: Path, threads: int) -
 def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter) -> Manifest:
     """Build the manifest of a run before it starts."""
     request = prepared.request
-    warnings = [*_data_warnings(prepared), *method.notices, *fit.notices]
+    warnings = [
+        *prepared.opened.warnings,
+        *protocol_warnings(prepared.opened, prepared.protocols),
+        *method.notices,
+        *fit.notices,
+    ]
     if not is_cacheable(prepared):
         warnings.append(method.notice or f"The features of {method.name} are not cached.")
     return Manifest(
@@ -334,11 +339,9 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
     )
 
 
-def _data_warnings(prepared: PreparedRun) -> list[str]:
-    """Return the warnings about a task's data that apply to the protocols of a run."""
-    opened, protocols = prepared.opened, prepared.protocols
-    own = opened.protocol_warnings(protocols) if isinstance(opened, HasProtocolWarnings) else ()
-    return [*opened.warnings, *own]
+def protocol_warnings(opened: TaskData, protocols: Sequence[str]) -> list[str]:
+    """Return the warnings about a task's data that apply under some protocols alone."""
+    return list(opened.protocol_warnings(protocols)) if isinstance(opened, HasProtocolWarnings) else []
 
 
 def dataset_facts(opened: TaskData, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:

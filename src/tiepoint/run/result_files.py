@@ -17,13 +17,13 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..tasks import load_task
 from ..tasks.base import Task
-from ..tasks.capabilities import ChecksResults, HasProtocolWarnings, ReadsResults, WritesResults
+from ..tasks.capabilities import ChecksResults, ReadsResults, WritesResults
 from ..tasks.info import identity_options
 from .cache_keys import result_file_key
 from .context import Progress, no_progress
 from .engine import evaluate
 from .finish import finish_run
-from .preparation import PreparedRun, checked_protocols, dataset_facts, make_context
+from .preparation import PreparedRun, checked_protocols, dataset_facts, make_context, protocol_warnings
 from .request import RunRequest
 from .result import (
     Run,
@@ -125,7 +125,7 @@ def score_results(
     refuse_options_of_writing(task, given)
     task.options.check_protocols(task.name, given, chosen)
     opened = task.open(data, given)
-    for warning in opened.protocol_warnings(chosen) if isinstance(opened, HasProtocolWarnings) else ():
+    for warning in protocol_warnings(opened, chosen):
         announce(warning)
     folders = task.result_folders(results, opened)
     if name is not None and len(folders) > 1:

@@ -7,6 +7,7 @@ Each function returns a `Result` with the numbers that the task gives on the sam
 from .dense import flow
 from .descriptors import matching, retrieval, verification
 from .pairs import homography, pose
+from .reconstruction import reconstruction
 from .result import Result
 
-__all__ = ["Result", "flow", "homography", "matching", "pose", "retrieval", "verification"]
+__all__ = ["Result", "flow", "homography", "matching", "pose", "reconstruction", "retrieval", "verification"]

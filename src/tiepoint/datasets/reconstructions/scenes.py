@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def read_truth(path: str | Path) -> tuple[TrueScene, ...]:
     if file is not None:
         scenes = _truth_of_file(file)
     elif has_models(root):
-        scenes = [_true_scene(_scene_name(root), read_models(root))]
+        scenes = [true_scene(_scene_name(root), read_models(root))]
     else:
         places = _scene_places(root)
         errors = ErrorCollector()
@@ -101,8 +101,40 @@ def read_truth(path: str | Path) -> tuple[TrueScene, ...]:
         scenes = [scene for part in found for scene in part]
     if not scenes:
         raise InputError(f"{root} has no poses in a known layout: {'; '.join(KNOWN)}")
-    _check_truth(root, scenes)
+    check_truth(root, scenes)
     return tuple(scenes)
+
+
+def true_scene(
+    name: str,
+    models: Sequence[Poses],
+    *,
+    kind: str = "other",
+    outliers: tuple[str, ...] = (),
+    components: Mapping[str, int] | None = None,
+) -> TrueScene:
+    """Join the models of a scene. Each is a component, unless `components` numbers all images.
+
+    Raises:
+        InputError: An image is not in `components`.
+    """
+    names = tuple(n for m in models for n in m.names)
+    joined = Poses(
+        names,
+        np.concatenate([np.empty((0, 4)), *(m.q for m in models)]),
+        np.concatenate([np.empty((0, 3)), *(m.t for m in models)]),
+        np.concatenate([np.empty(0, bool), *(m.registered for m in models)]),
+        models[0].place if models else name,
+        all(m.ordered for m in models),
+        warnings=tuple(w for m in models for w in m.warnings),
+    )
+    component = np.repeat(np.arange(len(models)), [len(m) for m in models])
+    if components:
+        missing = [n for n in names if n not in components]
+        if missing:
+            raise InputError(f"{joined.place}, {name}: components lack {first_few(missing)}")
+        component = np.array([components[n] for n in names], np.int64)
+    return TrueScene(name, joined, component.astype(np.int64), outliers, kind=kind)
 
 
 def read_estimates(path: str | Path, scenes: Sequence[str]) -> dict[str, EstimatedScene]:
@@ -222,7 +254,7 @@ def _scene_name(root: Path) -> str:
 def _truth_of_place(name: str, place: Path) -> list[TrueScene]:
     file = _shared_file(place)
     if file is None:
-        return [_true_scene(name, read_models(place))]
+        return [true_scene(name, read_models(place))]
     scenes = _truth_of_file(file)
     return [replace(scenes[0], name=name)] if len(scenes) == 1 else scenes
 
@@ -230,48 +262,24 @@ def _truth_of_place(name: str, place: Path) -> list[TrueScene]:
 def _truth_of_file(file: Path) -> list[TrueScene]:
     if file.suffix == ".csv":
         return [
-            _true_scene(name, tuple(scene.clusters.values()), kind=scene.kind, outliers=scene.outliers)
+            true_scene(name, tuple(scene.clusters.values()), kind=scene.kind, outliers=scene.outliers)
             for name, scene in read_imc_table(file).items()
         ]
     return [_json_scene(name, scene) for name, scene in read_json_scenes(file).items()]
 
 
 def _json_scene(name: str, scene: JsonScene) -> TrueScene:
-    made = _true_scene(name, scene.models, outliers=scene.outliers)
-    component = made.component
-    if scene.components:
-        missing = [n for n in made.poses.names if n not in scene.components]
-        if missing:
-            raise InputError(f"{made.poses.place}, {name}: components lack {first_few(missing)}")
-        component = np.array([scene.components[n] for n in made.poses.names], np.int64)
+    made = true_scene(name, scene.models, outliers=scene.outliers, components=scene.components)
     return replace(
         made,
-        component=component,
         position_accuracy=scene.position_accuracy,
         unit=scene.unit,
         truth=scene.truth,
     )
 
 
-def _true_scene(
-    name: str, models: Sequence[Poses], *, kind: str = "other", outliers: tuple[str, ...] = ()
-) -> TrueScene:
-    """Join the models of a scene; each is a component."""
-    names = tuple(n for m in models for n in m.names)
-    joined = Poses(
-        names,
-        np.concatenate([np.empty((0, 4)), *(m.q for m in models)]),
-        np.concatenate([np.empty((0, 3)), *(m.t for m in models)]),
-        np.concatenate([np.empty(0, bool), *(m.registered for m in models)]),
-        models[0].place if models else name,
-        all(m.ordered for m in models),
-        warnings=tuple(w for m in models for w in m.warnings),
-    )
-    component = np.repeat(np.arange(len(models)), [len(m) for m in models])
-    return TrueScene(name, joined, component.astype(np.int64), outliers, kind=kind)
-
-
-def _check_truth(root: Path, scenes: Sequence[TrueScene]) -> None:
+def check_truth(root: str | Path, scenes: Sequence[TrueScene]) -> None:
+    """Raise one error with all problems of true scenes: missing poses, duplicates, too few images."""
     problems = []
     seen: set[str] = set()
     for scene in scenes:

@@ -12,36 +12,48 @@ from ...core.numba_cache import cached_njit
 
 Array = NDArray[Any]
 _SWEEPS = 12
+_SEEN = 1 << 16
+"""Places of the table of point sets that have been fitted."""
 
 
 @cached_njit(nogil=True)
 def most_inliers(x: Array, y: Array, thresholds: Array, best: Array) -> None:
     """Set `best` (k,) to the largest number of points that one similarity takes nearer than each threshold.
 
-    `x` and `y` (n, 3) are finite. Every triple gives a similarity. Its inliers under each threshold, at least
-    three, give another one, whose inliers are counted under all thresholds.
+    `x` and `y` (n, 3) are finite, `thresholds` ascend. Every triple gives a similarity. Its inliers under
+    each threshold, at least three, give another one, whose inliers are counted under all thresholds. Sets of
+    inliers that were fitted before are skipped; they are told apart by sums of a random 64-bit number for
+    each point.
     """
     n, k = len(x), len(thresholds)
     squared = thresholds * thresholds
-    inside = np.empty((k, n), np.bool_)
-    count = np.empty(k, np.int64)
-    errors = np.empty(n)
+    level, refined = np.empty(n, np.int64), np.empty(n, np.int64)
+    count, good = np.empty(k, np.int64), np.empty(k, np.int64)
+    keys, key = np.empty(n, np.uint64), np.empty(k, np.uint64)
+    for i in range(n):
+        keys[i] = _mixed(np.uint64(i + 1))
+    seen = np.zeros(_SEEN, np.uint64)
     chosen = np.empty(n, np.int64)
-    sim = np.empty(13)
-    work = np.empty((2, 4, 4))
+    sim = np.empty(12)
+    work = np.empty((4, 4, 4))
     for a in range(n - 2):
         for b in range(a + 1, n - 1):
             for c in range(b + 1, n):
                 chosen[0], chosen[1], chosen[2] = a, b, c
                 _fit(x, y, chosen, 3, sim, work)
-                _errors(x, y, sim, errors)
-                _count(errors, squared, inside, count)
+                _levels(x, y, sim, squared, level, count)
+                _sum_keys(level, keys, key)
                 for q in range(k):
-                    if count[q] < 3 or _repeated(inside, count, q):
+                    # The inliers of a threshold are among those of the next one.
+                    if count[q] < 3 or (q > 0 and count[q] == count[q - 1]):
                         continue
+                    place = key[q] & np.uint64(_SEEN - 1)
+                    if seen[place] == key[q]:
+                        continue
+                    seen[place] = key[q]
                     m = 0
                     for i in range(n):
-                        if inside[q, i]:
+                        if level[i] <= q:
                             chosen[m] = i
                             m += 1
                     if m == 3 and chosen[0] == a and chosen[1] == b and chosen[2] == c:
@@ -50,54 +62,56 @@ def most_inliers(x: Array, y: Array, thresholds: Array, best: Array) -> None:
                             best[r] = max(best[r], count[r])
                         continue
                     _fit(x, y, chosen, m, sim, work)
-                    _errors(x, y, sim, errors)
+                    _levels(x, y, sim, squared, refined, good)
                     for r in range(k):
-                        good = 0
-                        for i in range(n):
-                            good += errors[i] < squared[r]
-                        best[r] = max(best[r], good)
-                complete = True
-                for r in range(k):
-                    complete = complete and best[r] == n
-                if complete:
+                        best[r] = max(best[r], good[r])
+                if best[0] == n:
                     return
 
 
 @cached_njit(nogil=True)
-def _repeated(inside: Array, count: Array, q: int) -> bool:
-    """Whether an earlier threshold has the same inliers."""
-    for r in range(q):
-        if count[r] == count[q]:
-            same = True
-            for i in range(inside.shape[1]):
-                if inside[r, i] != inside[q, i]:
-                    same = False
-                    break
-            if same:
-                return True
-    return False
+def _levels(x: Array, y: Array, sim: Array, squared: Array, level: Array, count: Array) -> None:
+    """Set the first threshold that each transformed point is nearer than, and the points of each threshold.
 
-
-@cached_njit(nogil=True)
-def _count(errors: Array, squared: Array, inside: Array, count: Array) -> None:
-    for q in range(len(squared)):
-        count[q] = 0
-        for i in range(len(errors)):
-            inside[q, i] = errors[i] < squared[q]
-            count[q] += inside[q, i]
-
-
-@cached_njit(nogil=True)
-def _errors(x: Array, y: Array, sim: Array, errors: Array) -> None:
-    """Set the squared distances of the transformed points. `sim` has s R by rows, t and s."""
+    `sim` has s R by rows, then t. A point that is nearer than none has the level k.
+    """
+    k = len(squared)
+    count[:] = 0
     for i in range(len(x)):
-        total = 0.0
-        for r in range(3):
-            at = sim[9 + r]
-            for c in range(3):
-                at += sim[3 * r + c] * x[i, c]
-            total += (at - y[i, r]) ** 2
-        errors[i] = total
+        u, v, w = x[i, 0], x[i, 1], x[i, 2]
+        du = sim[0] * u + sim[1] * v + sim[2] * w + sim[9] - y[i, 0]
+        dv = sim[3] * u + sim[4] * v + sim[5] * w + sim[10] - y[i, 1]
+        dw = sim[6] * u + sim[7] * v + sim[8] * w + sim[11] - y[i, 2]
+        error = du * du + dv * dv + dw * dw
+        first = k
+        while first > 0 and error < squared[first - 1]:
+            first -= 1
+        level[i] = first
+        if first < k:
+            count[first] += 1
+    for q in range(1, k):
+        count[q] += count[q - 1]
+
+
+@cached_njit(nogil=True)
+def _mixed(value: Any) -> Any:
+    """Return a random 64-bit number for an integer (the finaliser of SplitMix64)."""
+    z = value * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@cached_njit(nogil=True)
+def _sum_keys(level: Array, keys: Array, key: Array) -> None:
+    """Set the sum of the keys of the points of each threshold."""
+    k = len(key)
+    key[:] = np.uint64(0)
+    for i in range(len(level)):
+        if level[i] < k:
+            key[level[i]] += keys[i]
+    for q in range(1, k):
+        key[q] += key[q - 1]
 
 
 @cached_njit(nogil=True)
@@ -106,14 +120,15 @@ def _fit(x: Array, y: Array, chosen: Array, m: int, sim: Array, work: Array) -> 
 
     Points that coincide give a similarity of NaN, which fits no point.
     """
-    mean_x, mean_y = np.zeros(3), np.zeros(3)
+    n, v, h, mean_x, mean_y = work[0], work[1], work[2], work[3, 0], work[3, 1]
+    work[2:] = 0.0
     for k in range(m):
         for r in range(3):
             mean_x[r] += x[chosen[k], r]
             mean_y[r] += y[chosen[k], r]
-    mean_x /= m
-    mean_y /= m
-    h = np.zeros((3, 3))
+    for r in range(3):
+        mean_x[r] /= m
+        mean_y[r] /= m
     spread_x, spread_y = 0.0, 0.0
     for k in range(m):
         i = chosen[k]
@@ -124,7 +139,6 @@ def _fit(x: Array, y: Array, chosen: Array, m: int, sim: Array, work: Array) -> 
             for c in range(3):
                 h[r, c] += dx * (y[i, c] - mean_y[c])
     scale = np.sqrt(spread_y / spread_x) if spread_x > 0 else np.nan
-    n, v = work[0], work[1]
     n[0, 0] = h[0, 0] + h[1, 1] + h[2, 2]
     n[0, 1] = h[1, 2] - h[2, 1]
     n[0, 2] = h[2, 0] - h[0, 2]
@@ -157,7 +171,6 @@ def _fit(x: Array, y: Array, chosen: Array, m: int, sim: Array, work: Array) -> 
         sim[9 + r] = mean_y[r]
         for c in range(3):
             sim[9 + r] -= sim[3 * r + c] * mean_x[c]
-    sim[12] = scale
 
 
 @cached_njit(nogil=True)

@@ -19,8 +19,8 @@ THRESHOLDS_2025 = (0.0125, 0.0175, *THRESHOLDS_2024)
 UNSCORED = 2
 TRANSPARENT = "transp_obj_"
 """Beginning of the names of scenes of 2024 whose thresholds are a tenth."""
-TRIPLE_S = 4e-7
-IMAGE_S = 1e-8
+TRIPLE_S = 8e-7
+IMAGE_S = 1.2e-8
 """Seconds for one triple, and for one image of a triple under one threshold, measured."""
 
 

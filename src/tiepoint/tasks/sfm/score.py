@@ -24,6 +24,7 @@ from ...stats.intervals import image_interval
 from ...stats.samples import STUDENT_FROM
 from ..pose.score import random_pose_auc
 from ..scene_means import score_from_scenes, with_protocol
+from .compare import INVALID, posed_scene
 from .protocols import (
     DEGREES,
     DISTANCES,
@@ -32,7 +33,6 @@ from .protocols import (
     HEADLINE_SHARE,
     SHARES,
 )
-from .records import INVALID, posed_scene
 
 Column = tuple[str, str]
 TRAJECTORY_METRICS = ("ape_translation", "ape_rotation_deg", "rpe_translation", "rpe_rotation_deg")

@@ -22,8 +22,8 @@ from ...metrics.reconstruction.imc_pairs import maa_2021, maa_2023, thresholds_2
 from ...metrics.reconstruction.relative import MISS, PairErrors, colmap_errors, exact_errors
 from ...metrics.reconstruction.scene import Floats, Integers, PosedModel, PosedScene
 from ..steps import StepTable
+from .compare import posed_scene
 from .protocols import DEGREES, HEADLINE_DEG
-from .records import posed_scene
 
 MAX_SECONDS = 60.0
 """Longest expected time of the protocols that try all triples; with more, their table is omitted."""

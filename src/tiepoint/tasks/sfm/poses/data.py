@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -15,7 +14,7 @@ from ....core.errors import InputError, UnknownNameError
 from ....core.formatting import format_seconds
 from ....core.hashing import hash_json
 from ....core.records import Features, Item, Records, Unit
-from ....datasets.reconstructions.scenes import TrueScene, read_truth
+from ....datasets.reconstructions.scenes import TrueScene
 from ....geometry.similarity import load_pycolmap
 from ....metrics.reconstruction.imc_centres import (
     THRESHOLDS_2024,
@@ -62,9 +61,9 @@ class PosesOptions(TaskOptions):
 class OpenPoses(BaseTaskData):
     """True scenes of a folder or file. Each scene is a unit; there is nothing to run a method on."""
 
-    def __init__(self, data: Path, options: PosesOptions) -> None:
+    def __init__(self, scenes: Sequence[TrueScene], options: PosesOptions) -> None:
         self.options = options
-        found = read_truth(data)
+        found = tuple(scenes)
         names = [scene.name for scene in found]
         for scene in options.scenes:
             if scene not in names:

@@ -11,12 +11,12 @@ from ....core.errors import InputError, UnknownNameError
 from ....core.hashing import hash_array, hash_json
 from ....core.records import Records
 from ....core.scores import Score
-from ....datasets.reconstructions.scenes import read_estimates, result_methods
+from ....datasets.reconstructions.scenes import TrueScene, read_estimates, read_truth, result_methods
 from ...base import BaseTask, Column, MetricInfo, TaskData, TaskInfo
 from ...info import count
 from ...steps import StepTable
+from ..compare import scene_records
 from ..protocols import DEGREES, PROTOCOLS
-from ..records import scene_records
 from ..score import score
 from ..steps import step_tables
 from .data import OpenPoses, PosesOptions
@@ -25,8 +25,8 @@ CITE = (
     '@inproceedings{schoenberger2016sfm, title={Structure-from-Motion Revisited}, author={Sch{\\"o}nberger, '
     "Johannes L. and Frahm, Jan-Michael}, booktitle={CVPR}, year={2016}}",
     "@article{jin2021image, title={Image Matching across Wide Baselines: From Paper to Practice}, author={"
-    "Jin, Yuhe and Mishkin, Dmytro and Mishchuk, Anastasiia and Matas, Jiri and Fua, Pascal and Yi, Kwang Moo and "
-    "Trulls, Eduard}, journal={IJCV}, year={2021}}",
+    "Jin, Yuhe and Mishkin, Dmytro and Mishchuk, Anastasiia and Matas, Jiri and Fua, Pascal and Yi, Kwang "
+    "Moo and Trulls, Eduard}, journal={IJCV}, year={2021}}",
 )
 _AREA = "share of the area under the recall curve of {} up to {} degrees, over ordered pairs of images"
 _MODEL = "describes the model, does not score it"
@@ -142,7 +142,11 @@ class SfmPoses(BaseTask):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenPoses:
         """Open the true poses of a file or folder. Report all problems in one error."""
-        return OpenPoses(Path(data), self.options.parse(self.name, options))
+        return self.open_scenes(read_truth(Path(data)), options)
+
+    def open_scenes(self, scenes: Sequence[TrueScene], options: Mapping[str, Any]) -> OpenPoses:
+        """Open true scenes that were read or given as arrays."""
+        return OpenPoses(scenes, self.options.parse(self.name, options))
 
     def comparison(self, protocol: str) -> str:
         """Return `exact`: all protocols score the same poses."""

@@ -178,8 +178,8 @@ def _inverted(scene: PosedScene, name: str) -> list[str]:
         return []
     return [
         f"{name}: the inverse poses fit the truth {given / max(turned, given / 1e4):.0f} times better "
-        f"(median error {turned:.2g}° against {given:.2g}°); are they camera to world? Expected is x_camera = "
-        "R x_world + t"
+        f"(median error {turned:.2g}° against {given:.2g}°); are they camera to world? Expected is x_camera "
+        "= R x_world + t"
     ]
 
 
