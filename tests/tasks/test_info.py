@@ -70,7 +70,7 @@ def test_error_metrics_say_lower_is_better_in_every_caption(name: str) -> None:
             assert not (facts.lower and "higher is better" in caption)
 
 
-UNITS_OF_THRESHOLDS = ("px", "pixels", "°", "degrees", "%", "length", "larger side")
+UNITS_OF_THRESHOLDS = ("px", "pixels", "°", "degrees", "%", "length", "larger side", "units")
 
 
 @pytest.mark.parametrize("name", TASK_NAMES)

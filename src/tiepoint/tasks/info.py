@@ -17,7 +17,7 @@ UNITS = {
     "px": (1.0, "px", "pixels"),
     "ms": (1.0, "ms", "milliseconds"),
     "deg": (1.0, "°", "degrees"),
-    "units": (1.0, "", "units of the truth"),
+    "units": (1.0, "units", "units of the truth"),
     "count": (1.0, "", "a count"),
 }
 """Display of a stored value by its unit: factor, symbol and name."""

@@ -38,6 +38,9 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         "exact", "superglue", "loftr", "eloftr", "roma", "roma-poselib", "dad", "xfeat", "glue-factory",
         "zeb", "imc",
     ),
+    "sfm/poses": (
+        "exact", "colmap", "colmap-absolute", "imc2021", "imc2023", "imc2024", "imc2025", "evo",
+    ),
     "semantic/pck": ("exact", "hpf", "dhpf", "cats", "dift", "geoaware", "distilldift-stretched"),
     "evd/homography": _WXBS,
     "wxbs/fundamental": _WXBS,

@@ -83,11 +83,11 @@ class PoseBuilder:
         if not np.isfinite([*q, *t]).all():
             self._add(name, *_NO_POSE, line, path)
             return
-        raw = np.asarray(q, np.float64)
-        if np.abs(raw).max() > 1e100:  # the sum of squares would overflow
-            raw = raw / np.abs(raw).max()
+        raw, largest = np.asarray(q, np.float64), max(map(abs, q))
+        if largest > 1e100:  # the sum of squares would overflow
+            raw = raw / largest
         length = float(np.linalg.norm(raw))
-        shown = float(np.linalg.norm(np.asarray(q, np.float64) / 2)) * 2 if length else 0.0
+        shown = largest if largest > 1e100 else length
         if length < MIN_NORM or (strict and abs(shown - 1) > WARN_NORM):
             expected = "1" if strict else "a rotation"
             reason = f"{name}: the quaternion has length {shown:g}; expected {expected}"

@@ -169,13 +169,15 @@ def read_estimates(path: str | Path, scenes: Sequence[str]) -> dict[str, Estimat
 def result_methods(path: str | Path, scenes: Sequence[str]) -> dict[str, Path]:
     """Return the results of each method, by its name: the path itself, or its sub-folders with results.
 
+    A folder such as ``sparse`` or ``0`` has the name of the folder above it.
+
     Raises:
         InputError: The path does not exist.
     """
     root = Path(path).expanduser()
     if not exists(root):
         raise InputError(f"the results {root} do not exist")
-    alone = root.resolve().stem if is_file(root) else root.resolve().name
+    alone = _scene_name(root)
     if _has_results(root, scenes) or not is_folder(root):
         return {alone: root}
     inside = {p.name: p for p in sorted(root.iterdir()) if p.is_dir() and _has_results(p, scenes)}

@@ -201,10 +201,10 @@ def _points(file: _File, count: int, images: list[int]) -> tuple[ModelPoints, in
             file.need(size)
         values = unpack(view, at)
         at += size
-        errors[i], lengths[i], starts[i] = values[7], values[8], at
         if values[8] * 8 > end - at:
             file.at = at
             file.need(values[8] * 8)
+        errors[i], lengths[i], starts[i] = values[7], values[8], at
         at += values[8] * 8
     file.at = at
     return ModelPoints(errors, lengths), _unknown_image(file.data, starts, lengths, np.unique(images))

@@ -39,6 +39,7 @@ def _degrees(words: str) -> Any:
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
     """Choose the areas at all thresholds and what was registered; under other rules their own scores."""
     wanted: list[Column] = [("auc", f"threshold_deg={t:g}") for t in DEGREES]
+    wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [
         (m, "all") for m in ("maa_clusterness", "maa", "clusterness", "absolute_auc", "ape_translation")
     ]
