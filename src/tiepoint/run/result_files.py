@@ -111,11 +111,12 @@ def score_results(
     if name is not None:
         method_name(name)
     task = load_task(task_name)
+    if not results.exists():
+        raise InputError(f"the results folder {results} does not exist")
     given = dict(options or {})
     if not isinstance(task, ReadsResults):
         if not results.is_dir():
-            why = "is a file; pass a folder" if results.exists() else "does not exist"
-            raise InputError(f"the results folder {results} {why}")
+            raise InputError(f"the results folder {results} is a file; pass a folder")
         bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
         spec = FilesSpec(f"files:{results}")
         request = RunRequest(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
