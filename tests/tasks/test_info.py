@@ -32,7 +32,7 @@ from tiepoint.tasks.info import (
 
 KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
 CAPABILITIES = [
-    c for c in vars(capabilities).values() if getattr(c, "__module__", "") == capabilities.__name__
+    c for c in vars(capabilities).values() if isinstance(c, type) and c.__module__ == capabilities.__name__
 ]
 TASK_NAMES = [entry.name for entry in TASKS if entry.package is None]
 

@@ -133,8 +133,8 @@ class RunHead:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Manifest of the run, without record keys."""
-        return Manifest.from_text(self.text, units=False)
+        """Manifest of the run."""
+        return Manifest.from_text(self.text)
 
     @property
     def is_deterministic(self) -> bool:

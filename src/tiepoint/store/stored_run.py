@@ -148,13 +148,10 @@ class Manifest(_Facts):
         return f"{name} {NOT_DETERMINISTIC} ({count} differed when computed twice)"
 
     @classmethod
-    def from_text(cls, text: str, *, units: bool = True) -> Manifest:
-        """Parse the JSON of a stored manifest. Raise `StoreError` if it is corrupt.
-
-        Without `units`, the record keys are skipped.
-        """
+    def from_text(cls, text: str) -> Manifest:
+        """Parse the JSON of a stored manifest. Raise `StoreError` if it is corrupt."""
         try:
-            return cls._from_text(text, units)
+            return cls._from_text(text)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             reason = str(e).partition("\n")[0]
             raise StoreError(
@@ -163,10 +160,10 @@ class Manifest(_Facts):
             ) from e
 
     @classmethod
-    def _from_text(cls, text: str, with_units: bool) -> Manifest:
+    def _from_text(cls, text: str) -> Manifest:
         found = json.loads(text)
         units = found.pop("units", None)
-        if not units or not with_units:
+        if not units:
             return cls.model_validate(found)
         made = cls.model_validate(found | {"units": {}})
         return made.model_copy(update={"units": StoredUnits(json.dumps(units))})
