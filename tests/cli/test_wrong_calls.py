@@ -103,7 +103,7 @@ CALLS = {
     "list method": "did you mean 'methods'",
     f"show zzz {S}": "Known: meanstd",
     f"show resize {S}": "runs of 2 tasks; choose one with --task",
-    "import text.txt": "the suffix '.txt' cannot be imported; known are",
+    "import text.txt": "the suffix '.txt' cannot be imported; known suffixes are",
     f'sql "select * from run" {S}': "no such table: run",
     f'sql "delete from runs" {S}': "a query can only read",
     "data get evdd": "did you mean 'evd'?",

@@ -182,7 +182,7 @@ def test_clicked_points_homographies_and_keypoints_in_json(tmp_path: Path) -> No
     np.testing.assert_allclose(back.T_0to1 @ truth.T_0to1, np.eye(4), atol=1e-15)
     assert "lacks `points0`, `points1`, which keypoints needs" in problems(folder, needs="keypoints")
     write(tmp_path, {"points0": [[1, 2]], "points1": [[1, 2], [3, 4]]})
-    assert "1 points0, 2 points1; expected equal numbers" in problems(tmp_path, needs="keypoints")
+    assert "1 points0, 2 points1); expected equal numbers" in problems(tmp_path, needs="keypoints")
     write(tmp_path, {"H": np.ones((3, 3)).tolist()})
     assert "H: not invertible" in problems(tmp_path, needs="homography")
 
@@ -236,7 +236,7 @@ def test_the_megadepth_sample() -> None:
     [
         ({"box1": [10, 10, 5, 5]}, r"box1: expected x1 < x2 and y1 < y2, found [10.0, 10.0, 5.0, 5.0]"),
         ({"ids": [1.5]}, "ids: expected integer ids of keypoints"),
-        ({"corrs": [[1, 2, 3, 4]], "crossval": [1, 2]}, "1 corrs, 2 crossval; expected equal numbers"),
+        ({"corrs": [[1, 2, 3, 4]], "crossval": [1, 2]}, "1 corrs, 2 crossval); expected equal numbers"),
         ({"points0": [[True, False]]}, "points0: expected n x 2 numbers"),
     ],
 )

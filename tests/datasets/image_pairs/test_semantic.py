@@ -64,7 +64,7 @@ def test_spair_names_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(tmp_path, needs="keypoints")
     assert "has 40 x 30 pixels, but 41 x 30 are stated" in str(caught.value)
-    assert "2 points0, 1 points1, 2 ids; expected equal numbers" in str(caught.value)
+    assert "2 points0, 1 points1, 2 ids); expected equal numbers" in str(caught.value)
     file = tmp_path / "PairAnnotation" / "test" / "000001-2008_1-2009_2:cat.json"
     file.write_text(file.read_text()[:50])
     with pytest.raises(ProblemsError, match="may be truncated"):
