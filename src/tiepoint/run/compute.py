@@ -54,14 +54,15 @@ def compute_missing(
     progress: Progress = no_progress,
     *,
     units: Sequence[Unit] | None = None,
-    worth_s: float = MIN_PARALLEL_WORK_S,
+    worth_s: float | None = None,
 ) -> ComputedRecords:
     """Compute missing features, then missing records.
 
     `recipe` builds the context in a worker. If it is None, this process does all work. `units` restricts the
     work to some units, whose features are then not computed twice to check the method. Workers are started if
-    they save more than `worth_s` seconds.
+    they save more than `worth_s` seconds, by default `MIN_PARALLEL_WORK_S`.
     """
+    worth_s = MIN_PARALLEL_WORK_S if worth_s is None else worth_s
     keys = context.feature_keys
     if units is not None:
         keys = {item: keys[item] for unit in units for item in unit.items}
