@@ -72,6 +72,8 @@ def run_config(
         print_runs_json(runs, merge_warnings(runs))
     else:
         print_tables(runs)
+        for outcome in failed:
+            print(f"{outcome.cell.name} on {outcome.cell.task}: failed")
     return 1 if failed else 0
 
 
