@@ -50,6 +50,7 @@ results: list[Result] = [
     tp.score.flow(flow, flow, flow[..., 0]),
     tp.score.retrieval(square, square > 0),
     tp.score.verification([0.1, 0.2], [True, False]),
+    tp.score.reconstruction("model", "truth"),
 ]
 for result in results:
     assert_type(result.value, float)

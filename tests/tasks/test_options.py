@@ -16,9 +16,12 @@ import pairs_world
 import pytest
 import relative_world
 from keypoint_world import make_features, make_scenes
+from scipy.spatial.transform import Rotation
 
 from tiepoint.core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Features
+from tiepoint.datasets.reconstructions.poses import PoseBuilder
+from tiepoint.datasets.reconstructions.scenes import EstimatedScene, true_scene
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks import TASKS
@@ -27,6 +30,7 @@ from tiepoint.tasks.dense.flow.task import FlowOptions
 from tiepoint.tasks.keypoints.options import DistractorOptions, DrawOptions
 from tiepoint.tasks.keypoints.ranking.task import RankingOptions
 from tiepoint.tasks.options import TaskOptions
+from tiepoint.tasks.sfm.compare import scene_records
 from tiepoint.tasks.tss.data import TssOptions
 
 KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
@@ -82,6 +86,7 @@ FLIPS: dict[str, dict[str, Any]] = {
         "scenes": "s0", "images": "nowhere", "estimator": "opencv", "threshold_px": 4, "side_px": "500",
         "seeds": 3, "frame": "long:300", "permutation_seed": 1, "budget": "20,30", "cluster": "image",
     },
+    "sfm/poses": {"scenes": "s1", "position_accuracy": 0.5, "absolute": "umeyama", "cluster": "image"},
 }  # fmt: skip
 """By task and option a value that is not the default."""
 
@@ -180,8 +185,45 @@ def posed_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     return base, lambda options: task.open(data, options), lambda _: Features(read)
 
 
-CASES = {"patches": patch_case, "keypoints": keypoint_case, "dense": dense_case, "pairs": pairs_case}
-SOME_PROTOCOLS = {"pose/relative": ("exact", "eloftr")}
+class ScoredPoses:
+    """True scenes with records made from poses, as `tiepoint score` makes them from files."""
+
+    def __init__(self, opened: Any, estimates: dict[str, EstimatedScene]) -> None:
+        self.opened, self.estimates, self.units = opened, estimates, opened.units
+
+    def compare(self, unit: Any, features: Features, comparison: str) -> Any:
+        scene = next(s for s in self.opened.scenes if s.name == unit.key)
+        options = self.opened.options
+        return scene_records(
+            scene, self.estimates[unit.key], cluster=options.cluster, absolute=options.absolute
+        )
+
+
+def sfm_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    rng = np.random.default_rng(0)
+    scenes, estimates = [], {}
+    for name in ("s0", "s1"):
+        true, wrong = PoseBuilder(Path(name)), PoseBuilder(Path(name))
+        for i in range(8):
+            turn = Rotation.from_rotvec(rng.normal(0, 0.3, 3))
+            noise = Rotation.from_rotvec(rng.normal(0, 0.01, 3))
+            t = rng.normal(0, 2, 3)
+            true.add_matrix(f"{i}.jpg", turn.as_matrix(), t)
+            wrong.add_matrix(f"{i}.jpg", (noise * turn).as_matrix(), t + rng.normal(0, 0.05, 3))
+        scenes.append(true_scene(name, [true.build()]))
+        estimates[name] = EstimatedScene((wrong.build(),))
+    made: Any = task
+    return {}, lambda options: ScoredPoses(made.open_scenes(scenes, options), estimates), lambda _: None
+
+
+CASES = {
+    "patches": patch_case,
+    "keypoints": keypoint_case,
+    "dense": dense_case,
+    "pairs": pairs_case,
+    "sfm": sfm_case,
+}
+SOME_PROTOCOLS = {"pose/relative": ("exact", "eloftr"), "sfm/poses": ("exact", "colmap")}
 """Of tasks with many protocols, those between them that every option changes."""
 
 

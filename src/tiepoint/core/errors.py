@@ -161,7 +161,7 @@ def known_names(what: str, names: Sequence[str]) -> str:
     >>> known_names("split", ["a", "b"]), known_names("split", [])
     ('a, b', 'none')
     >>> known_names("task", [f"group/task-number-{i}" for i in range(100)])[-40:]
-    'mber-6, … (`list tasks` has all 100)'
+    'k-number-6, … (`list tasks` has all 100)'
     """
     shown = ", ".join(names)
     if len(shown) <= MAX_KNOWN_CHARS:

@@ -206,11 +206,11 @@ def _packed(values: Array, where: str) -> Array:
         return np.packbits(values, axis=1)
     if values.dtype != np.uint8:
         raise InputError(
-            f"{where}: hamming needs packed bits (uint8) or bools, found {values.dtype} {_range(values)}"
+            f"{where}: hamming needs packed bits (uint8) or bools, found {values.dtype}; {_range(values)}"
         )
     if values.size >= 256 and values.max() == 1:
         raise InputError(
-            f"{where}: hamming descriptors seem to store one bit per byte, found uint8 {_range(values)}; "
+            f"{where}: hamming descriptors seem to store one bit per byte, found uint8; {_range(values)}; "
             "return bool, or use numpy.packbits"
         )
     return np.ascontiguousarray(values)

@@ -181,7 +181,7 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
     """Return an object and its name. A class is instantiated first."""
-    if thing is None or isinstance(thing, bool | int | float | bytes | list | dict | set):
+    if thing is None or type(thing) in (bool, int, float, bytes, list, dict, set):
         raise InputError(f"`method` is {repr(thing)[:60]}; expected a name, a class or an object")
     made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
     return made, display_name(made, type(made).__name__)

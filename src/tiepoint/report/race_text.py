@@ -18,7 +18,7 @@ ABOUT_SCENES = (
 def points(value: float) -> str:
     """Return a difference of fractions in points, with one decimal, or one digit below 0.1.
 
-    >>> points(0.2089), points(-0.0048), points(0.000065), points(0.0)
+    >>> points(0.2089), points(-0.0048), points(0.000068), points(0.0)
     ('20.9', '-0.5', '0.007', '0.0')
     """
     scaled = 100 * value

@@ -55,7 +55,7 @@ def components(groups: Sequence[ArrayLike]) -> Components:
 
     >>> found = components([[0.1, 0.3], [0.2, 0.0], [0.5, 0.4]])
     >>> found.scenes, found.pairs, round(found.within, 4), round(found.icc, 4)
-    (3, 6, 0.015, 0.6667)
+    (3, 6, 0.015, 0.625)
     """
     values = [np.asarray(g, np.float64) for g in groups if np.size(g)]
     S, N = len(values), int(sum(len(v) for v in values))

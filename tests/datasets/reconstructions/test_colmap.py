@@ -109,7 +109,11 @@ def test_read_colmap_nan_pose_is_not_registered(tmp_path: Path, name: str) -> No
     assert np.isfinite(found.q[1:]).all()
 
 
-@pytest.mark.parametrize("name", [*(f"plain_{form}" for form in FORMS), *ODD])
+UNSTABLE = "bin_empty"
+"""pycolmap reads the number of images from memory it never set, so what it raises depends on the process."""
+
+
+@pytest.mark.parametrize("name", [*(f"plain_{form}" for form in FORMS), *sorted(set(ODD) - {UNSTABLE})])
 def test_odd_models_pycolmap_does_as_recorded(tmp_path: Path, name: str) -> None:
     """The odd files are those of the record, and the poses of each form are those of pycolmap."""
     pycolmap = pytest.importorskip("pycolmap")

@@ -100,10 +100,10 @@ def test_classification_truth_from_file_column_or_identifiers(tmp_path):
 
 def test_classification_is_refused_without_negatives_or_positives(tmp_path):
     put(tmp_path, x__benchmark="p.pairs\nq.pairs\n", p__pairs=POS, q__pairs=POS)
-    with pytest.raises(FormatError, match="no negative pair among 4"):
+    with pytest.raises(FormatError, match="has 4 pairs, but no negative one"):
         load_classification(tmp_path / "x.benchmark")
     put(tmp_path, p__pairs=NEG, q__pairs=NEG)
-    with pytest.raises(FormatError, match="no positive pair among 6"):
+    with pytest.raises(FormatError, match="has 6 pairs, but no positive one"):
         load_classification(tmp_path / "x.benchmark")
 
 
@@ -159,7 +159,7 @@ def test_bad_matching(tmp_path, text, line, words):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["i_a.ref,i_a.e1", "0,1", "0,1", "x"], "expected 3 lines"),
+        (["i_a.ref,i_a.e1", "0,1", "0,1", "x"], "has 4 lines, expected 3"),
         (["i_a.ref,i_a.e2", "0,1", "0,1"], "expected the pair i_a.ref,i_a.e1"),
         (["i_a.ref,i_a.e1", "0,1", "0,1"], "expected 10 indices"),
         (["i_a.ref,i_a.e1", "0,1", "0,10"], "from 0 to 9"),

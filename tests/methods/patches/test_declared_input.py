@@ -189,5 +189,5 @@ def test_output_wrong_hamming_range_shown() -> None:
         def describe(self, patches: Any) -> Any:
             return np.linspace(-0.5, 1.5, 4 * 8).reshape(4, 8)
 
-    with pytest.raises(InputError, match=r"found float64 from -0\.5 to 1\.5"):
+    with pytest.raises(InputError, match=r"found float64; finite values are from -0\.5 to 1\.5"):
         resolve(Bits(), family="patches").extract(Item("s/ref", "x", 4), PATCHES)

@@ -59,7 +59,7 @@ def test_each_dataset_has_its_section_and_its_letters(store: Path, tmp_path: Pat
 
 
 def decoded(source: str) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))))
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))).convert("L"))
 
 
 @pytest.mark.parametrize("second", [TWO, ONE], ids=["other scenes", "scenes of the same names"])
