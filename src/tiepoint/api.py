@@ -199,6 +199,7 @@ def compare(
     baseline: str | None = None,
     allow: str | Sequence[str] = (),
     test: str = "sign-flip",
+    margin: float | None = None,
     store: str | Path | None = None,
 ) -> Comparison:
     """Compare methods on the same scenes by differences, intervals, tests and group letters.
@@ -216,6 +217,8 @@ def compare(
         allow: Differences to accept between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, as a
             list or separated by commas.
         test: ``sign-flip`` (differences symmetric about 0) or ``bootstrap-t``; see docs/inference.md.
+        margin: Test whether each method loses at most this much against the baseline, in percentage points
+            for scores between 0 and 1. Without a baseline, two runs are required; the second is the baseline.
         store: Store with the named runs.
 
     Returns:
@@ -223,6 +226,7 @@ def compare(
     """
     from dataclasses import replace
 
+    from .report.compare.margin import margin_notes
     from .report.compare.runs import compare_runs, shared_protocol, under_protocol
     from .report.runs.selection import choose_split, has_runs, of_dataset, of_split, runs_of
     from .run.result import Run
@@ -252,8 +256,17 @@ def compare(
         chosen, told = under_protocol(chosen, protocol or shared_protocol(chosen))
         notes += told
     found = compare_runs(
-        chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow, test=test
+        chosen,
+        metric=metric,
+        group=group,
+        protocol=protocol,
+        baseline=baseline,
+        allow=allow,
+        test=test,
+        margin=margin,
     )
+    root = next((r.root for r in chosen if r.root is not None), None)
+    notes += [] if root is None else margin_notes(root, found)
     return replace(found, notes=(*found.notes, *notes))
 
 

@@ -50,7 +50,7 @@ def test_race_and_plan_from_python(tmp_path: Path) -> None:
     replayed = race(["good", "bad"], replay=True, group="alpha=0.05,per=pair", store=store)
     assert replayed.steps == found.steps
     rows = plan(task="semantic/pck", detect=2.0, group="alpha=0.05,per=pair", store=store).rows
-    assert [(r.first, r.second) for r in rows] == [("good", "bad")]
+    assert [{r.first, r.second} for r in rows] == [{"good", "bad"}]
     assert rows[0].now == 6
 
 

@@ -36,6 +36,9 @@ def compare_command(
     test: str = typer.Option(
         "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."
     ),
+    margin: float = typer.Option(
+        None, "--margin", help="Test whether METHOD loses at most this many points against the baseline."
+    ),
     out: Path = typer.Option(
         None, "--out", help="Write the table here: .md, .tex, .csv, .json, .parquet or .txt."
     ),
@@ -63,6 +66,7 @@ def compare_command(
         baseline=baseline,
         allow=split_values(allow),
         test=test,
+        margin=margin,
         store=store,
     )
     written = {} if out is None else {"file": str(comparison.save(out))}

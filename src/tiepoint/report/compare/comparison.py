@@ -80,12 +80,30 @@ class MethodRow:
 
 
 @dataclass(frozen=True)
+class MarginRow:
+    """Whether a method loses at most the margin of the comparison against its baseline.
+
+    `gain` is the mean difference to the baseline, positive if the method is better. `lower` is its one-sided
+    lower confidence bound, `p_adjusted` is adjusted for all methods by Holm's method. `holds` is None if
+    there are too few scenes for a statement.
+    """
+
+    method: str
+    gain: float
+    lower: float | None
+    p: float | None
+    p_adjusted: float | None
+    holds: bool | None
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Comparison of methods on the same scenes, best first. See `to_frame`, `to_latex` and `save`.
 
     With too many methods (`wide`), `pairs` has only pairs with the baseline, and no row has letters.
-    `skewed` counts the skewed pairs. If the methods were scored on different queries, `caution` states it,
-    and nothing is tested.
+    `skewed` counts the skewed pairs. With a `margin`, in the unit of the score, `margins` states which
+    methods lose at most that much against the baseline. If the methods were scored on different queries,
+    `caution` states it, and nothing is tested.
     """
 
     rows: tuple[MethodRow, ...]
@@ -112,6 +130,8 @@ class Comparison:
     wide: bool = False
     test: str = "sign-flip"
     skewed: int = 0
+    margin: float | None = None
+    margins: tuple[MarginRow, ...] = ()
     caution: str = ""
     notes: tuple[str, ...] = ()
     cautions: Mapping[str, str] = field(default_factory=dict)

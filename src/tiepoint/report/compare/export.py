@@ -16,7 +16,7 @@ from ...formats.csv_table import frame_csv
 from ...formats.file_io import atomic_path
 from ...stats.multiplicity import join_letters
 from .comparison import Comparison, MethodRow
-from .sentences import assumption, legend, sentences, title
+from .sentences import assumption, legend, margin_sentences, sentences, title
 from .text_table import comparison_text, header, markdown, row_cells, visible_name
 
 _LATEX = {
@@ -53,7 +53,11 @@ def latex(c: Comparison) -> str:
             line[1] = r"\textbf{" + line[1] + "}"
         lines.append(" & ".join(line) + r" \\")
     lines += [r"\hline", r"\end{tabular}", ""]
-    lines += [r"\par\smallskip{\footnotesize", *(latex_text(x) for x in [title(c) + ".", *legend(c)]), "}"]
+    lines += [
+        r"\par\smallskip{\footnotesize",
+        *(latex_text(x) for x in [title(c) + ".", *margin_sentences(c), *legend(c)]),
+        "}",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -121,7 +125,22 @@ def _record(c: Comparison, r: MethodRow) -> dict[str, Any]:
         "tested": r.tested,
         "n_scenes": c.n_scenes,
         "skewed": None if v is None else v.skewed,
+        **_margin_record(c, r.method),
     }
+
+
+def _margin_record(c: Comparison, method: str) -> dict[str, Any]:
+    """Return the margin columns of a method. Empty without a margin."""
+    if c.margin is None:
+        return {}
+    row = next((asdict(m) for m in c.margins if m.method == method), {})
+    keys = {
+        "lower": "margin_lower",
+        "p": "margin_p",
+        "p_adjusted": "margin_p_adjusted",
+        "holds": "margin_holds",
+    }
+    return {"margin": c.margin} | {name: row.get(key) for key, name in keys.items()}
 
 
 def pairs_frame(c: Comparison) -> Any:
@@ -138,9 +157,10 @@ def _pair_record(p: dict[str, Any]) -> dict[str, Any]:
 
 def as_dict(c: Comparison) -> dict[str, Any]:
     """Return all values as a JSON-serialisable dict."""
-    rare = ("wide", "cautions")
+    rare = ("wide", "cautions", "margin", "margins")
     head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs") and (k not in rare or v)}
     plain_head = {k: list(v) if isinstance(v, tuple) else v for k, v in head.items()}
+    plain_head |= {"margins": [asdict(m) for m in c.margins]} if c.margins else {}
     return plain_head | {
         "n_scenes": c.n_scenes,
         "n_methods": c.n_methods,

@@ -28,6 +28,7 @@ from ...stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
 from ...stats.sign_flip import FLIPS
 from .comparability import REMEDY, align_pooled, align_scenes, check_metadata
 from .comparison import Comparison
+from .margin import add_margin
 from .rows import ByKind, PairRows, counted_ranks, letters_and_ranks, method_rows, pooled_kinds, scene_kinds
 
 
@@ -51,6 +52,7 @@ def compare_methods(
     seed: int | None = None,
     ranks_only: bool = False,
     test: str = SIGN_FLIP,
+    margin: float | None = None,
 ) -> Comparison:
     """Compare methods by their values in the same scenes.
 
@@ -84,6 +86,8 @@ def compare_methods(
         seed: random seed, by default derived from the scene names.
         ranks_only: skip intervals and differences to the baseline.
         test: `sign-flip` or `bootstrap-t`; see docs/inference.md.
+        margin: test whether each method loses at most this much against the baseline, in percentage points
+            if scores are between 0 and 1, else in the unit of the score.
 
     Raises:
         ProblemsError: The runs differ in data, pair lists or protocol.
@@ -110,6 +114,8 @@ def compare_methods(
     bounded = aligned.bounded if bounded is None else bounded
     how = {"level": level, "flips": flips, "seed": seed, "test": test}
     result = _compare(list(tables), aligned, baseline, higher_is_better, bounded, ranks_only, how)
+    if margin is not None:
+        result = add_margin(result, list(tables), aligned.sample, margin)
     return replace(
         result,
         task=task,

@@ -30,6 +30,7 @@ from .comparability import (
     check_metadata,
 )
 from .comparison import Comparison, MethodRow
+from .margin import reference_of
 from .methods import compare_methods
 from .protocol_order import order_sentence, protocol_scores
 
@@ -49,6 +50,7 @@ def compare_runs(
     allow: Collection[str] = (),
     ranks_only: bool = False,
     test: str = SIGN_FLIP,
+    margin: float | None = None,
 ) -> Comparison:
     """Compare runs of one task by a score, by default the task's headline score.
 
@@ -59,7 +61,8 @@ def compare_runs(
     Three sorts of runs are listed but not tested: reference methods (`constant`, `random`, `oracle`, unless
     one is the `baseline`), runs with a single value, and runs without scene values. Letters, ranks and
     p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline. `test` is
-    `sign-flip` or `bootstrap-t`.
+    `sign-flip` or `bootstrap-t`. `margin` tests whether each method loses at most that much against the
+    baseline; without a baseline, whether the first of two runs does against the second.
 
     Raises:
         InputError: There are no runs, the runs have several tasks, or a run lacks the protocol or the score.
@@ -81,6 +84,8 @@ def compare_runs(
     if protocol not in known:
         raise UnknownNameError(f"protocol of {task.name}", protocol, known)
     named = dict(zip(distinct_names(runs), runs, strict=True))
+    if margin is not None and baseline is None:
+        baseline = reference_of(list(named))
     scores = {name: _scores(name, run, protocol) for name, run in named.items()}
     metric, group = _choose_score(task, scores, metric, group)
     baseline = None if baseline is None else _table_name(baseline, named)
@@ -98,13 +103,12 @@ def compare_runs(
     }
     remedy = _remedy(list(named), runs)
     imported = {name for name, run in named.items() if run.manifest.is_imported}
-    notes = []
+    comparison, notes = None, []
     if not classes.tables:
         own = [n for n in (*classes.numbers, *classes.without_values) if n not in imported]
         notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy)
     if foreign := [name for name in classes.numbers if name in imported]:
         notes += _check_imported(named, foreign, allow, remedy)
-    comparison = None
     if classes.tables:
         try:
             comparison = compare_methods(
@@ -117,18 +121,19 @@ def compare_runs(
                 ranks_only=ranks_only,
                 bounded=info.bounded,
                 test=test,
+                margin=margin,
                 **score,
             )
         except DifferingRunsError as e:
-            if not set(e.keys) <= _from_methods([named[name] for name in classes.tables]):
+            if margin is not None or not set(e.keys) <= _from_methods([named[n] for n in classes.tables]):
                 raise
             score["caution"] = f"the methods are scored on different queries: {'; '.join(e.problems)}"
             classes.untested += [_untested_row(name, chosen[name]) for name in classes.tables]
     if comparison is None:
         comparison = Comparison((), percent=_percent(info, classes.untested), **score)
-    sign = -1.0 if comparison.higher_is_better else 1.0
-    ordered = sorted([*comparison.rows, *classes.untested], key=lambda r: sign * r.value)
-    rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
+    rows = [*comparison.rows, *classes.untested]
+    rows.sort(key=lambda r: r.value, reverse=comparison.higher_is_better)
+    rows = [replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in rows]
     ids = {run.id: name for name, run in named.items()}
     order = order_sentence(protocol_scores(ids, runs, metric, group, protocol), lower=info.lower)
     notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]

@@ -108,8 +108,39 @@ def sentences(c: Comparison) -> list[str]:
     With a given baseline, the result has one sentence for each of the best five other methods. Without a
     baseline, it compares the best two methods. If these are not separated, a second sentence compares the
     best method with the first method that it is separated from. Empty if fewer than two distinct methods are
-    tested or differences were skipped.
+    tested or differences were skipped. With a margin, the first sentences state which methods lose at most
+    the margin.
     """
+    return [*margin_sentences(c), *_difference_sentences(c)]
+
+
+def margin_sentences(c: Comparison) -> list[str]:
+    """State for each method whether it loses at most the margin against the baseline, and on what ground."""
+    if c.margin is None:
+        return []
+    unit = " points" if c.percent else ""
+    limit = f"{number(c, c.margin).rstrip('0').rstrip('.')}{unit}"
+    level = f"one-sided {100 * c.level:g} %"
+    family = f", Holm over {len(c.margins)} methods" if len(c.margins) > 1 else ""
+    lines = []
+    for row in c.margins:
+        figures = f"gain {number(c, row.gain, signed=True)}{unit}"
+        if row.lower is not None and row.p_adjusted is not None:
+            figures += f", lower bound {number(c, row.lower, signed=True)}{unit}"
+            figures += f", p = {p_value(row.p_adjusted)}{family}"
+        loss = f"{row.method} loses at most {limit} against {c.baseline}"
+        if row.holds is None:
+            few = f"{these_scenes(c)} are too few for a statement whether {loss}"
+            lines.append(f"{few[0].upper()}{few[1:]}: {figures}.")
+        elif row.holds:
+            lines.append(f"{loss} ({level}): {figures}.")
+        else:
+            lines.append(f"It is not shown that {loss} ({level}): {figures}.")
+    return lines
+
+
+def _difference_sentences(c: Comparison) -> list[str]:
+    """Return the sentences of `sentences` about differences."""
     others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
     if c.baseline_given:
         return [comparison_answer(c, pair, with_baseline=True) for pair in others[:MAX_SENTENCES]]
@@ -235,6 +266,12 @@ def legend(c: Comparison) -> list[str]:
             lines.append(skewed_sentence(c))
         if c.interval_kind != "none":
             lines.append(_difference_intervals(c, level, over))
+    if c.margin is not None:
+        lines.append(
+            f"Loses at most: Student t over {scene_count_text(c)}; "
+            "the gain is positive if the method is better. Choose the margin before you look at the scores. "
+            "This is not a test of equality."
+        )
     if c.pairs and c.wide:
         ranks = f"; rank ranges hold jointly at {level}, by max-T over all {c.pairs_size:,} pairs"
         lines.append(f"Letters are omitted for more than {MAX_STEP_DOWN_METHODS} methods{ranks}.")

@@ -150,7 +150,8 @@ def comparison_text(c: Comparison, width: int | None = None) -> str:
         for line in grid[1:]:
             body.append(line[0])
             body += [f"  {head}: {x}" for head, x in zip(grid[0][1:], line[1:], strict=True) if x]
-    answer = [*(visible_name(x) for x in sentences(c)), ""] if c.pairs else []
+    answer = [visible_name(x) for x in sentences(c)]
+    answer += [""] if answer else []
     body = [*([f"baseline: {distinct_short_names([c.baseline])[0]}", ""] if long else []), *body]
     lines = [
         *_filled([visible_name(title(c)), "", *answer], width),
