@@ -28,5 +28,5 @@ def record_margin(root: Path, question: list[str], margin: float) -> list[float]
     if margin not in tested:
         content = {"question": question, "margins": [*tested, margin]}
         with atomic_file(path) as temporary:
-            temporary.write_text(json.dumps(content), encoding="utf-8")
+            temporary.write_text(json.dumps(content), encoding="utf-8", newline="\n")
     return [m for m in tested if m != margin]
