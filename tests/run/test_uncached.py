@@ -50,7 +50,7 @@ def test_features_are_made_once_a_command(
     asked = ["run", f"{mine / 'mine.py'}:Mine", "--task", tasks, "--data", str(patches)]
     assert command([*asked, "--store", str(mine / "s")]) == 0
     assert "not cached" in capsys.readouterr().err
-    # Three sequences of sixteen images. Each task checks one of its items: the same one if both tasks have it.
+    # Three sequences of sixteen images. Each task computes its cheapest item again, often the same one.
     assert (mine / "log").read_text() in ("x" * 49, "x" * 50)
     assert not (mine / "s" / "features").exists()
     assert not list((mine / "s").rglob(".tmp-*"))
