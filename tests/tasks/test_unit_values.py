@@ -42,9 +42,9 @@ def compared(task: str, data: Path, arrays: Callable[[str], Any], protocol: str,
 def relative(tmp_path: Path, protocol: str) -> World:
     """Pairs of several scenes, some without a pose, one in both directions."""
     pairs = {}
-    for k, wrong in enumerate((0, 60, 150, 190, 199)):
+    for k, (n, wrong) in enumerate(((200, 0), (200, 60), (80, 32), (12, 6), (3, 3))):
         given = pose.pair(f"p{k}", f"s{k % 3}", pose.motion(5.0 + 4 * k), image0=Path(f"{k}a"))
-        pairs[f"p{k}"] = (given, pose.seen(given, 200, 0.7 * k, wrong, seed=k))
+        pairs[f"p{k}"] = (given, pose.seen(given, n, 0.7 * k, wrong, seed=k))
     given = pose.pair("p0b", "s0", pose.motion(7.0), image0=Path("b.png"), image1=Path("0a"))
     pairs["p0b"] = (given, pose.seen(given, 60, 2.0, 20))
     data, _ = pose.write_world(tmp_path / "world", pairs)
