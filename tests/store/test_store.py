@@ -255,6 +255,15 @@ assert "pandas" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_records_in_relative_folder_with_colon_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = RecordStore(Path("lab:2"))
+    store.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+    assert store.get("ab12")["d"].tolist() == [0.0, 1.0, 2.0]
+
+
 def test_features_that_are_replaced_or_removed_are_seen(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         cache = store.features
