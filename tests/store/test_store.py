@@ -23,6 +23,7 @@ from tiepoint.core.scores import ScoreRow
 from tiepoint.store import schema, status_files
 from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.rebuild import rebuild
+from tiepoint.store.record_files import RecordStore
 from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Mode, Store, store_root
