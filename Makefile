@@ -44,7 +44,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --no-isolation --outdir dist

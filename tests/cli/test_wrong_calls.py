@@ -92,6 +92,7 @@ CALLS = {
     "score hpatches/matching --results nowhere --data PATCHES": "nowhere",
     "describe sift --data PATCHES": "needs --out PATH",
     f"compare --task hpatches/matching rezise {S}": "did you mean 'resize'?",
+    f"compare --task hpatches/verification Odd {S}": "method or run of hpatches/verification in the store",
     f"compare --task hpatches/matching --metric mpa {S}": "did you mean 'map'?",
     f"compare --task hpatches/matching --group noise=hrad {S}": "did you mean 'noise=hard'",
     f"compare --task hpatches/matching --test ttest {S}": "bootstrap-t, sign-flip",

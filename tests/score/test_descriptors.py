@@ -139,9 +139,9 @@ def test_matching_wrong_input_shows_what_was_seen(changes: dict[str, Any], messa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"distances": [0.1, np.nan]}, "distances: value 1 is nan; pass infinity"),
+        ({"distances": [0.1, np.nan]}, r"distances\[1\] is nan; pass infinity"),
         ({"distances": [[0.1, 0.2]]}, r"expected numbers of shape \(n,\), found float64 \(1, 2\)"),
-        ({"labels": [1, 2]}, "labels: value 1 is 2; expected True or False"),
+        ({"labels": [1, 2]}, r"labels\[1\] is 2; expected True or False"),
         ({"labels": [1, 1]}, "labels has 2 correct and 0 incorrect pairs"),
         ({"labels": [1, 0, 0]}, "distances has length 2, labels has length 3"),
         ({"scenes": [["a", "b"]]}, r"scenes has shape \(1, 2\); expected \(2,\) or \(2, 2\)"),
@@ -156,7 +156,7 @@ def test_verification_wrong_input_shows_what_was_seen(changes: dict[str, Any], m
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"distances": [[0.1, -np.inf]]}, r"distances\[0\]: value 1 is -inf"),
+        ({"distances": [[0.1, -np.inf]]}, r"distances\[0\]\[1\] is -inf"),
         ({"relevant": [[1]]}, r"distances\[0\] has length 2 and relevant\[0\] 1"),
         ({"relevant": [[0, 0]]}, "no query has a relevant candidate"),
         ({"relevant": [[1, 0], [0, 1]]}, "distances has length 1, relevant has length 2"),

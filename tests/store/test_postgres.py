@@ -12,8 +12,11 @@ import pytest
 import sqlalchemy as sa
 from store_world import a_run
 
+from tiepoint import evaluate
 from tiepoint.core.errors import InputError, StoreError
+from tiepoint.serve import run_index
 from tiepoint.store import schema
+from tiepoint.store.maintenance.edit_runs import rename_method
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.sql_query import select_all
@@ -101,3 +104,23 @@ def test_store_of_another_format_version_is_refused(url: str, version: int) -> N
 def test_an_unreachable_server_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot open the store"):
         Store.open(f"postgresql://nobody@127.0.0.1:1/none?connect_timeout=1&files={tmp_path}")
+
+
+def test_snapshot_run_extended_or_renamed_is_reloaded(
+    url: str, patches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_index, "FRESH_S", 0.0)
+
+    def run(*protocols: str) -> None:
+        evaluate("meanstd", task="hpatches/matching", data=patches, store=url, protocol=protocols, jobs=1)
+
+    run("exact")
+    with Store.open(url, mode="read") as store:
+        library = run_index.RunIndex(store)
+        first = library.snapshot()
+        assert library.snapshot() is first
+        run("exact", "hpatches-python")
+        assert {row["protocol"] for row in library.snapshot().runs[0].rows()} == {"exact", "hpatches-python"}
+        with Store.open(url) as writer:
+            rename_method(writer, "meanstd", "renamed")
+        assert [r.method for r in library.snapshot().runs] == ["renamed"]

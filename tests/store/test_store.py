@@ -23,6 +23,7 @@ from tiepoint.core.scores import ScoreRow
 from tiepoint.store import schema, status_files
 from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.rebuild import rebuild
+from tiepoint.store.record_files import RecordStore
 from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Mode, Store, store_root
@@ -253,6 +254,15 @@ assert store.get("ab12")["w"].shape == (3, 2)
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_records_in_relative_folder_with_colon_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = RecordStore(Path("lab:2"))
+    store.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+    assert store.get("ab12")["d"].tolist() == [0.0, 1.0, 2.0]
 
 
 def test_features_that_are_replaced_or_removed_are_seen(tmp_path: Path) -> None:

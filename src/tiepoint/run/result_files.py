@@ -46,7 +46,9 @@ FORMS = ("auto", "final", "document")
 def has_result_files(task: Task, form: str = "auto") -> None:
     """Raise an `InputError` if a task does not write result files in the layout `form`."""
     if not isinstance(task, WritesResults):
-        raise InputError(f"{task.name} cannot write result files; export its scores as CSV instead")
+        raise InputError(
+            f"{task.name} cannot write result files; write its scores with `report --format csv`"
+        )
     if form not in ("auto", *task.result_forms):
         raise InputError(
             f"{task.name} writes result files only in the form {', '.join(task.result_forms)}; omit "

@@ -79,7 +79,7 @@ def distance_vector(value: Any, where: str) -> NDArray[np.float64]:
     wrong = np.isnan(found) | (found == -np.inf)
     if wrong.any():
         i = int(wrong.argmax())
-        raise InputError(f"{where}: value {i} is {found[i]}; pass infinity for a failed comparison")
+        raise InputError(f"{where}[{i}] is {found[i]}; pass infinity for a failed comparison")
     return found
 
 
@@ -89,7 +89,7 @@ def label_vector(value: Any, where: str) -> NDArray[np.bool_]:
     wrong = ~np.isin(found, (0, 1))
     if wrong.any():
         i = int(wrong.argmax())
-        raise InputError(f"{where}: value {i} is {found[i]}; expected True or False, or 1 and 0")
+        raise InputError(f"{where}[{i}] is {found[i]}; expected True or False, or 1 and 0")
     return found.astype(bool)
 
 

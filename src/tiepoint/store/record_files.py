@@ -82,7 +82,7 @@ class RecordStore:
             ]
             pq.write_table(
                 table,
-                temporary,
+                temporary.absolute(),  # pyarrow takes a relative path such as a:b for a URL
                 compression="zstd",
                 use_dictionary=repeating or False,
                 write_page_checksum=True,

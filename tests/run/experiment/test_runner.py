@@ -350,7 +350,7 @@ def test_files_that_are_no_experiment(tmp_path, capsys):
     with pytest.raises(FormatError, match=r"line 2"):
         read_experiment(bad)
     bad.write_text("- 1\n")
-    with pytest.raises(FormatError, match="sections"):
+    with pytest.raises(FormatError, match="no section"):
         read_experiment(bad)
     with pytest.raises(InputError, match="does not exist"):
         read_experiment(tmp_path / "missing.yaml")

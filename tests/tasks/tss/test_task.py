@@ -17,11 +17,12 @@ from tss_world import score_results
 import tiepoint
 from tiepoint.core import file_stamps
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
-from tiepoint.core.records import Records
+from tiepoint.core.records import Item, Records
 from tiepoint.core.scores import Score, caution_notes
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import PairResult, format_scores, read_pair_result, write_pair_result
 from tiepoint.formats.image.mask import write_mask
+from tiepoint.methods.dense.files import DenseFiles
 from tiepoint.tasks.dense.options import write_pair
 from tiepoint.tasks.tss.results import subsets_without_results, tss_score_rows, write_subset_scores
 from tiepoint.tasks.tss.task import TASK
@@ -311,6 +312,8 @@ def test_wrong_options_and_folders(results: Path, data: Path, tmp_path: Path) ->
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no results for any of 4 pairs: the folder is empty"):
         scored(tmp_path / "empty", data)
+    with pytest.raises(InputError, match="no results for any of 1 pair: the folder is empty"):
+        DenseFiles(str(tmp_path / "empty")).check_items([Item("A/p1", "")])
     with pytest.raises(InputError, match="contains no pair"):
         scored(results, tmp_path / "empty")
     with pytest.raises(InputError, match="it does not exist"):

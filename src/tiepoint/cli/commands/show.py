@@ -119,6 +119,9 @@ def show_pair_command(
     points: str = typer.Option(
         None, "--points", metavar="I,J", help="Draw the epipolar lines of these matches, numbered from 0."
     ),
+    task: str = typer.Option(
+        None, "--task", help="Task of the run, required if the method has runs of several tasks."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
     """Draw both images of a pair with the matches of a run, coloured by their true error.
@@ -137,7 +140,7 @@ def show_pair_command(
 
     rows = _rows(points)
     with open_store_for_reading(store) as opened:
-        stored, remarks = one_run(opened, run)
+        stored, remarks = one_run(opened, run, task=task)
         for line in remarks:
             print_status(line)
         found = RunPairs(lazy_run(stored, opened))

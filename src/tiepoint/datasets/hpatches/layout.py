@@ -21,6 +21,7 @@ NOISES = {"easy": "e", "hard": "h", "tough": "t"}
 LEVEL_IMAGES = 5
 STANDARD_IMAGES = ("ref", *(f"{z}{k}" for z in NOISES.values() for k in range(1, LEVEL_IMAGES + 1)))
 """Names of the sixteen images of an HPatches 2017 sequence."""
+STRIPS = "SEQ/ref.png, SEQ/e1.png, …"
 
 
 @dataclass
@@ -109,20 +110,20 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     """Return a message if the folder is not the root of a patch dataset, else None."""
     if any(root.glob("ref.png")):
         return f"is the folder of one sequence; use its parent {root.resolve().parent}"
-    if sequences:
-        if not any(f.stem == "ref" for files in sequences.values() for f in files):
-            images = any((root / name / "H_1_2").exists() for name in sequences)
-            hint = "; these are full images: cut patches from them with `data cut`" if images else ""
-            return f"no sequence has a ref.png{hint or f'; {found_in(root)}'}"
+    if any(f.stem == "ref" for files in sequences.values() for f in files):
         return None
+    if any((root / name / "H_1_2").exists() for name in sequences):
+        return "no sequence has a ref.png; these are full images: cut patches from them with `data cut`"
     deeper = [p for p in folders if any(p.glob("*/ref.png"))]
     if deeper:
         return f"the sequences are one level deeper; use {deeper[0]}"
     deeper = [q for p in folders for q in sorted(p.iterdir()) if q.is_dir() and any(q.glob("*/ref.png"))]
     if deeper:
         return f"the sequences are two levels deeper; use {deeper[0]}"
+    if sequences:
+        return f"no sequence has a ref.png; {found_in(root)}; expected strips {STRIPS}"
     return (
-        f"has no sequence: {found_in(root)}; expected strips SEQ/ref.png, SEQ/e1.png, …, or a lengths.json "
+        f"has no sequence: {found_in(root)}; expected strips {STRIPS}, or a lengths.json "
         "with the number of patches of every sequence (enough for descriptors and results)"
     )
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 from ...core.errors import InputError
@@ -87,14 +86,3 @@ def _hdf5(paths: list[Path]) -> list[MatchSource]:
             f"{folder} has several hloc files: {several}; keep one features and one matches file"
         )
     return [*sources, HlocFiles(features[0], matches[0])] if matches else sources
-
-
-def describe_folder(root: Path) -> str:
-    """Describe the content of a folder as text: file suffixes with their counts.
-
-    >>> import tempfile
-    >>> describe_folder(Path(tempfile.mkdtemp()))
-    'nothing'
-    """
-    counts = Counter(p.suffix or p.name for p in root.rglob("*") if p.is_file())
-    return ", ".join(f"{n} x {name}" for name, n in counts.most_common(5)) or "nothing"

@@ -94,7 +94,7 @@ def _check(name: str) -> None:
     try:
         torch.zeros(1, device=name.removeprefix("torch:"), dtype=torch.float64).sum().item()
     except (RuntimeError, AssertionError) as e:
-        raise InputError(f"the device {name!r} cannot be used: {str(e).splitlines()[0]}") from e
+        raise InputError(f"the device {name!r} cannot be used: {str(e).splitlines()[0]}; choose cpu") from e
 
 
 def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:

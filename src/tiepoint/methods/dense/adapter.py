@@ -46,7 +46,9 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
         return _with_error_context(name, thing, lambda item, pair: _both(thing, name, item, pair))
     if hasattr(thing, "match"):
         return _with_error_context(name, thing, lambda item, pair: _each(thing, name, item, pair))
-    raise InputError(f"method {name!r} has no match(image1, image2); add this method to the class")
+    raise InputError(
+        f"method {name!r} has no match(image1, image2), which returns a flow; add it to the class"
+    )
 
 
 def _with_error_context(

@@ -143,8 +143,8 @@ class DenseFiles:
         return {"path": str(self.root), "files": hash_json(found)}
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise an error if the subset of the results is ambiguous."""
-        check_layout(self.root, [item.key for item in items])
+        """Raise an error if no pair has a folder, or if the subset of the results is ambiguous."""
+        check_folders(self.root, [item.key for item in items])
 
     def folder(self, key: str) -> Path:
         """Return the results folder of a pair."""

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ProblemsError
+from ...core.formatting import found_in
 from ...core.hashing import hash_file, hash_json
 from ...core.records import Arrays, Item
 from ...formats.matches.colmap_database import ColmapDatabase
-from ...formats.matches.detect_layout import KNOWN, describe_folder, detect_match_layout, holds_files
+from ...formats.matches.detect_layout import KNOWN, detect_match_layout, holds_files
 from ...formats.matches.source import MatchSource, PairQuery, find_pair
 from ...geometry.two_view.scaling import superglue_size
 from ..keypoints.files import holds_features
@@ -44,11 +45,11 @@ class MatchFiles:
     ) -> None:
         self.root = Path(path).expanduser()
         if not holds_files(self.root):
-            raise InputError(f"files:{path}: the folder does not exist; supported layouts: {KNOWN}")
+            raise InputError(f"files:{path}: the folder does not exist\n  expected one of: {KNOWN}")
         found = detect_match_layout(self.root)
         if found is None:
             raise InputError(
-                f"files:{path} contains {describe_folder(self.root)} but no matches; layouts: {KNOWN}"
+                f"files:{path} contains no matches: {found_in(self.root)}\n  expected one of: {KNOWN}"
             )
         if verified:
             if not isinstance(found, ColmapDatabase):

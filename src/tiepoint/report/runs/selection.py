@@ -35,7 +35,7 @@ def runs_of(
                 or _ids_by_label(store, name, task)
             )
             if not match:
-                raise UnknownNameError("method or run in the store", name, {method for _, method in known})
+                raise UnknownNameError(_kind(task), name, {method for _, method in known})
             ids.update(dict.fromkeys(match))
     found = [r for r in load_runs(store, task=task, ids=ids, singles=singles) if r.status == "done"]
     if ids is not None:
@@ -65,8 +65,7 @@ def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[Stored
     if not own and not any(h.id.startswith(name) for h in heads):
         own = [h for h in done if h.id in _ids_by_label(store, name, task)]
         if not own:
-            kind = "method or run in the store" if task is None else f"method or run of {task} in the store"
-            raise UnknownNameError(kind, name, {h.method for h in heads})
+            raise UnknownNameError(_kind(task), name, {h.method for h in heads})
     if not own:
         return load_run(store, name), []
     if len({h.task for h in own}) > 1:
@@ -76,6 +75,10 @@ def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[Stored
             f"{name!r} has runs of {len(newest)} tasks; choose one with `task`, or a run by its id:\n{listed}"
         )
     return load_run(store, own[-1].id), _older(name, own)
+
+
+def _kind(task: str | None) -> str:
+    return "method or run in the store" if task is None else f"method or run of {task} in the store"
 
 
 def _ids_by_label(store: Store, name: str, task: str | None) -> list[str]:

@@ -230,7 +230,7 @@ def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) ->
 
     Values of the argument `performance` override the values in the file.
     """
-    found = read_mapping(path, "an experiment file has the sections experiment, dataset, descriptors …")
+    found = read_mapping(path, "no section found; expected experiment, dataset, descriptors …")
     stated = found.get("performance") or {}
     if performance and isinstance(stated, dict):
         found = found | {"performance": {**stated, **performance}}

@@ -24,7 +24,7 @@ from .protocols import RULES
 ALLOW = '`missing="skip"` or `missing="zero"`'
 """Hint for error messages about missing files."""
 ENDPOINT_ERROR = MetricInfo(
-    "mean distance from the true position over the pixels where both flows are known",
+    "mean distance from the true position over the pixels where both flows are known, mean over flows",
     unit="px",
     better="lower",
 )

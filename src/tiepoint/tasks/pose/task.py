@@ -173,10 +173,12 @@ class RelativePose(PairsTask):
             "maa": MetricInfo("mean accuracy at 1, 2, …, 10 degrees"),
             "mean_auc": MetricInfo("mean of the areas up to 5, 10 and 20 degrees"),
             "rotation_error_deg": MetricInfo(
-                "median over pairs of the angle between rotations", unit="deg", better="lower"
+                "median over pairs, failures included, of the angle between rotations",
+                unit="deg",
+                better="lower",
             ),
             "translation_error_deg": MetricInfo(
-                "median over pairs of the angle between translation directions",
+                "median over pairs, failures included, of the angle between translation directions",
                 unit="deg",
                 better="lower",
             ),

@@ -43,13 +43,17 @@ class Tss(DenseTask):
             "flow_accuracy": MetricInfo(
                 lambda at: (
                     "share of the pixels with known true flow whose error is at most "
-                    f"{at.get('threshold', '5')} % of the target image's larger side"
+                    f"{at.get('threshold', '5')} % of the target image's larger side, mean over flows"
                 ),
                 short="T5",
             ),
             "aepe": ENDPOINT_ERROR,
-            "iou": MetricInfo("intersection over union of the object's mask with the true one"),
-            "pixel_accuracy": MetricInfo("share of pixels on which the mask agrees with the true one"),
+            "iou": MetricInfo(
+                "intersection over union of the object's mask with the true one, mean over images"
+            ),
+            "pixel_accuracy": MetricInfo(
+                "share of pixels on which the mask agrees with the true one, mean over images"
+            ),
             "flow_auc": MetricInfo("mean of the flow accuracy over the thresholds 1 to 50 %"),
         },
         columns=("flow_accuracy", "iou", "pixel_accuracy", "flow_auc"),

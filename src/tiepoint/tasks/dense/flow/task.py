@@ -96,14 +96,15 @@ class DenseFlow(PairTask):
         {
             "flow_accuracy": MetricInfo(
                 lambda at: (
-                    f"share of the pixels with known ground truth whose error is at most {_at_most(at)}"
+                    f"share of the pixels with known ground truth whose error is at most {_at_most(at)}, "
+                    "mean over flows"
                 ),
                 short="5 px",
             ),
             "aepe": ENDPOINT_ERROR,
             "fl": MetricInfo(
                 "share of the pixels with known true flow whose error exceeds both 3 px and 5 % of the "
-                "true displacement",
+                "true displacement, mean over flows",
                 better="lower",
             ),
         },

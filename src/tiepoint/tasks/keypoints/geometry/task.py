@@ -156,24 +156,27 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         {
             "repeatability": MetricInfo(
                 lambda at: (
-                    "share of the keypoints in the shared view that are re-detected in the other image, at "
-                    f"{_tau(at)}"
+                    f"keypoints re-detected within {_tau(at)}, divided by the smaller of both images' "
+                    "numbers of keypoints in the shared view, mean over image pairs"
                 )
             ),
             "localisation_error_px": MetricInfo(
-                lambda at: f"mean distance between keypoints that correspond, at {_tau(at)}",
+                lambda at: (
+                    f"mean distance between keypoints re-detected within {_tau(at)}, mean over image pairs"
+                ),
                 unit="px",
                 better="lower",
             ),
             "matching_score": MetricInfo(
                 lambda at: (
-                    f"share of the keypoints in the shared view that are matched correctly, at {_tau(at)}"
+                    f"matches correct within {_tau(at)}, divided by the smaller of both images' numbers of "
+                    "keypoints in the shared view, mean over image pairs"
                 )
             ),
             "mma": MetricInfo(
                 lambda at: (
                     f"mean matching accuracy: share of the matches whose error is at most {_tau(at)}, mean "
-                    "over image pairs"
+                    "over image pairs (`d2net` divides by the pairs of the complete dataset)"
                 )
             ),
             "homography_accuracy": MetricInfo(
@@ -190,7 +193,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
             ),
             "mma_of_pairs": MetricInfo(
                 lambda at: (
-                    f"share of the matches whose error is at most {_tau(at)}, mean over the pairs there are"
+                    f"share of the matches whose error is at most {_tau(at)}, mean over the existing pairs"
                 )
             ),
             "match_precision": MetricInfo(

@@ -31,7 +31,9 @@ _METRICS = {
     "viewpoint_map": MetricInfo(f"{_BY_SCENE} of the viewpoint scenes"),
     "illumination_map": MetricInfo(f"{_BY_SCENE} of the illumination scenes"),
     "mrr": MetricInfo("mean over queries of 1/rank of the first correct answer"),
-    "query_auc": MetricInfo("probability that a correct answer is closer than an incorrect one"),
+    "query_auc": MetricInfo(
+        "probability that a correct answer is closer than an incorrect one, mean over queries"
+    ),
     "mean_precision": MetricInfo("share of nearest neighbours that are correct, mean over image pairs"),
     "legacy_macro_precision_by_scene": MetricInfo(
         "share of nearest neighbours that are correct, mean over scenes"
@@ -40,7 +42,10 @@ _METRICS = {
     "gallery_size": count("mean number of candidates a query is ranked among"),
     "covisibility": MetricInfo("share of queries that are visible in the other image", better=None),
     "redetection": MetricInfo("share of visible queries that are re-detected in the other image"),
-    "descriptor_failure": MetricInfo("share of queries without a descriptor", better="lower"),
+    "descriptor_failure": MetricInfo(
+        "share of the re-detected queries compared with no correct answer, for lack of descriptors",
+        better="lower",
+    ),
     "rank_histogram": MetricInfo(
         "share of queries whose first correct answer has the rank of the group", better=None
     ),
@@ -50,7 +55,9 @@ _METRICS = {
     "total_matches": count("number of mutual nearest neighbours"),
     "queries_out_of_view": count("number of queries that are not visible in the other image"),
     "queries_not_redetected": count("number of visible queries that are not re-detected"),
-    "queries_descriptor_failed": count("number of queries without a descriptor"),
+    "queries_descriptor_failed": count(
+        "number of re-detected queries compared with no correct answer, for lack of descriptors"
+    ),
     "processing_time_ms": MetricInfo(
         "time of describing and comparing on the machine of the run", unit="ms", better="lower"
     ),
