@@ -72,7 +72,9 @@ def name_parts(path: Path) -> ZebName:
         hint = ""
         if len(words) < 4 and "_" in path.stem:
             hint = "; it seems that blanks became underscores: restore the original name"
-        raise FormatError(path, f"expected the name '{MARK} METHOD SET VERSION.txt' with blanks between{hint}")
+        raise FormatError(
+            path, f"expected the name '{MARK} METHOD SET VERSION.txt' with blanks between{hint}"
+        )
     return ZebName(*words[1:])
 
 

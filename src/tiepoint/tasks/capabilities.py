@@ -162,6 +162,14 @@ class HasUnitValues(Protocol):
 
 
 @runtime_checkable
+class HasCommonUnits(Protocol):
+    """Task with imported results whose units may differ between methods."""
+
+    def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
+        """Return imported records restricted to the units that all of them have. None for other records."""
+
+
+@runtime_checkable
 class ReadsResults(Protocol):
     """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""
 

@@ -77,7 +77,11 @@ def import_files(
         have = ", ".join(sorted({str(i.split) for i in found}))
         raise InputError(f"these files have no results of split {split!r}; their splits are {have}")
     rows_of = (row for rows, _ in databases.values() for row in rows)
-    own = {i.name for i in kept} | {p.method for p in pose_errors} | {row.get("base", row["name"]) for row in rows_of}
+    own = (
+        {i.name for i in kept}
+        | {p.method for p in pose_errors}
+        | {row.get("base", row["name"]) for row in rows_of}
+    )
     if name is not None and len(own) > 1:
         raise InputError(
             f"`name` renames a single descriptor, but these files have {len(own)}: {', '.join(sorted(own))}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Import the result files of ZEB, the zero-shot evaluation benchmark of GIM: one run per method and version."""
+"""Import result files of ZEB, the zero-shot evaluation benchmark of GIM: a run per method and version."""
 
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ def error_records(
         "version": version,
         "sets": names,
         "identifiers": [key for name in names for key in rows[name]],
-        **{"scene": "", "pair": "", "dataset": PROTOCOL},
+        "scene": "",
+        "pair": "",
+        "dataset": PROTOCOL,
     }
     return Records("pair", found, meta)
 
@@ -83,9 +85,7 @@ def imported_facts(record: Records) -> dict[str, UnitFacts]:
     groups = [{"set": name} for name in sets]
     of = np.asarray(record["set"]).tolist()
     return {
-        f"{sets[k]}/{key}": UnitFacts(
-            f"{sets[k]}/{key.partition('#')[0]}", sets[k], 1.0, None, groups[k]
-        )
+        f"{sets[k]}/{key}": UnitFacts(f"{sets[k]}/{key.partition('#')[0]}", sets[k], 1.0, None, groups[k])
         for k, key in zip(of, record.meta["identifiers"], strict=True)
     }
 
@@ -101,11 +101,13 @@ def imported_weights(units: Mapping[str, UnitFacts], metric: str, parts: Mapping
     wanted = [parts["set"]] if "set" in parts else [name for name in SETS if name in have]
     if not have.intersection(wanted):
         listed = first_few(sorted(have))
-        raise InputError(f"these results have no set {parts.get('set', 'of the benchmark')!r}; found {listed}")
+        raise InputError(
+            f"these results have no set {parts.get('set', 'of the benchmark')!r}; found {listed}"
+        )
     sizes = {key: 1.0 for key, facts in units.items() if facts.kind in wanted}
     note = ""
     if metric == "auc":
-        counts = {name: 0 for name in wanted}
+        counts = dict.fromkeys(wanted, 0)
         for key in sizes:
             counts[units[key].kind] += 1
         points = 50 * math.fsum(1 / n for n in counts.values()) / len(counts)
@@ -151,7 +153,9 @@ def imported_scores(records: Sequence[Records], protocol: str) -> list[Score]:
 
 def mean_note(sets: Sequence[str]) -> str:
     """Return what a mean over sets averages: ``mean of 12 sets``, or ``mean of 3 of 12 sets``."""
-    return f"mean of {len(SETS)} sets" if len(sets) == len(SETS) else f"mean of {len(sets)} of {len(SETS)} sets"
+    return (
+        f"mean of {len(SETS)} sets" if len(sets) == len(SETS) else f"mean of {len(sets)} of {len(SETS)} sets"
+    )
 
 
 def _scenes(record: Records) -> NDArray[Any]:
@@ -183,7 +187,9 @@ def _areas(
     yield Score("auc", group_name(area="exact", threshold_deg=t), value, n, note=what)
     table = SceneValues(tuple(counted), ("set",) * len(counted), np.array([[exact[k] for k in counted]]))
     group = group_name(cluster="set", threshold_deg=t)
-    yield Score("auc", group, value, n, scenes=table, note=f"{what}; interval over sets like these; exact area")
+    yield Score(
+        "auc", group, value, n, scenes=table, note=f"{what}; interval over sets like these; exact area"
+    )
     low, high = pair_interval({k: shares[by_set[k]] for k in counted})
     group = group_name(cluster="pair", threshold_deg=t)
     note = f"{what}; interval over other pairs of these scenes, not over scenes; exact area"
@@ -252,7 +258,9 @@ def import_warnings(record: Records) -> list[str]:
     found = []
     if unknown := [name for name in names if name not in SETS]:
         sets = count_text(len(unknown), "set")
-        found.append(f"{sets} not of the benchmark ({first_few(unknown)}): scored alone, not part of the mean")
+        found.append(
+            f"{sets} not of the benchmark ({first_few(unknown)}): scored alone, not part of the mean"
+        )
     if missing := [name for name in SETS if name not in names]:
         known = [name for name in names if name in SETS]
         found.append(f"the score is the {mean_note(known)}; missing: {first_few(missing, 12)}")

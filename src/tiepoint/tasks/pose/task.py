@@ -273,6 +273,13 @@ class RelativePose(PairsTask):
             return {key: facts for r in records.values() for key, facts in imported_facts(r).items()}
         return super().record_facts(records)
 
+    def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
+        """Return imported pose errors restricted to the pairs that all of them have."""
+        if not records or not all(is_imported([r]) for r in records):
+            return None
+        keys = set.intersection(*(set(unit_keys(r)) for r in records))
+        return [only_pairs(r, keys) for r in records]
+
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
