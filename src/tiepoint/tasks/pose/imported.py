@@ -139,8 +139,9 @@ def imported_scores(records: Sequence[Records], protocol: str) -> list[Score]:
     e = pose_errors(record)
     of = np.asarray(record["set"])
     names = record.meta["sets"]
-    by_set = {name: np.flatnonzero(of == k) for k, name in enumerate(names)}
-    counted = [name for name in names if name in SETS and len(by_set[name])]
+    found = {name: np.flatnonzero(of == k) for k, name in enumerate(names)}
+    by_set = {name: rows for name, rows in found.items() if len(rows)}
+    counted = [name for name in by_set if name in SETS]
     scenes = _scenes(record)
     made: list[Score] = []
     for t in THRESHOLDS_DEG:
@@ -221,7 +222,7 @@ def _mean(values: Mapping[str, float], names: Sequence[str]) -> float:
 
 def _no_interval(what: str, by_set: Mapping[str, NDArray[Any]], scenes: NDArray[Any]) -> str:
     """Return the note of a mean over sets: why it has no interval over scenes."""
-    alone = [name for name, rows in by_set.items() if len(rows) and len(set(scenes[rows])) == 1]
+    alone = [name for name, rows in by_set.items() if len(set(scenes[rows])) == 1]
     if not alone:
         return what
     have = "has" if len(alone) == 1 else "have"
