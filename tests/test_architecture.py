@@ -242,7 +242,7 @@ def test_tests_mirror_the_tree() -> None:
     assert not [str(p) for p in files if repeats_its_folder(p)]
 
 
-TASK_ROOMS = {"__init__", "task", "data", "compare", "score", "protocols", "steps", "results"}
+TASK_ROOMS = {"__init__", "task", "data", "compare", "score", "protocols", "steps", "results", "imported"}
 FAMILY_ROOMS = {
     "dense": {"options"},
     "hpatches": {"pair_lists"},

@@ -48,17 +48,10 @@ class ZebFile:
 
 
 def has_header(path: Path) -> bool:
-    """Return whether a text file starts with the header of these result files."""
-    if path.suffix != ".txt":
-        return False
+    """Return whether a file starts with the header of these result files."""
     start = HEADER.encode()
     with path.open("rb") as f:
         return f.read(len(start)) == start
-
-
-def is_zeb_file(path: Path) -> bool:
-    """Return whether a file is a result file by its name or by its header."""
-    return path.suffix == ".txt" and (path.name.startswith(MARK) or has_header(path))
 
 
 def name_parts(path: Path) -> ZebName:

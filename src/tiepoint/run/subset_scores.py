@@ -14,14 +14,13 @@ from ..core.scores import Score
 from ..stats.subsets import ORDERED, Z_95, Sample
 from ..store.stored_run import SubsetFacts, SubsetStratum
 from ..tasks.base import Task
-from ..tasks.capabilities import HasUnitValues
+from ..tasks.capabilities import unit_values_of
 
 
 def subset_scores(subset: SubsetFacts, task: Task, records: Mapping[str, Records]) -> list[Score]:
     """Return the estimates of all scores of a subset, with intervals about the complete benchmark."""
-    assert isinstance(task, HasUnitValues)
     return [
-        subset_score(subset, task.unit_values(records, subset.protocol, metric, group), metric, group)
+        subset_score(subset, unit_values_of(task, records, subset.protocol, metric, group), metric, group)
         for metric, group in subset.scores
     ]
 

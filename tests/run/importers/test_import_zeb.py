@@ -25,13 +25,28 @@ from tiepoint.tools import plan, race
 
 GOOD = "s#a#b 0.5 0.5 1.0 2.0 0.1 0.9 90 1.0 80"
 SETS = (
-    "GL3D BlendedMVS ETH3DI ETH3DO KITTI RobotcarWeather RobotcarSeason RobotcarNight Multi-FoV SceneNetRGBD "
-    "ICL-NUIM GTA-SfM"
-).split()
+    "GL3D", "BlendedMVS", "ETH3DI", "ETH3DO", "KITTI", "RobotcarWeather",
+    "RobotcarSeason", "RobotcarNight", "Multi-FoV", "SceneNetRGBD", "ICL-NUIM", "GTA-SfM",
+)  # fmt: skip
+    "GL3D",
+    "BlendedMVS",
+    "ETH3DI",
+    "ETH3DO",
+    "KITTI",
+    "RobotcarWeather",
+    "RobotcarSeason",
+    "RobotcarNight",
+    "Multi-FoV",
+    "SceneNetRGBD",
+    "ICL-NUIM",
+    "GTA-SfM",
+]
 TASK = "pose/relative"
 
 
-def written(folder: Path, *lines: str, name: str = "[T] mine            GL3D v1.txt", end: str = "\n") -> Path:
+def written(
+    folder: Path, *lines: str, name: str = "[T] mine            GL3D v1.txt", end: str = "\n"
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text("\n".join([HEADER, *lines]) + end)
@@ -52,6 +67,10 @@ def rows_of_files() -> dict[str, dict[str, list[list[str]]]]:
         lines = path.read_text().splitlines()[1:]
         found.setdefault(method, {})[name] = [line.split() for line in lines]
     return found
+
+
+def _areas(rows: list[list[str]]) -> list[float]:
+    return [max(0.0, 1 - max(float(r[3]), float(r[4])) / 5) for r in rows]
 
 
 @pytest.fixture(scope="module")
@@ -108,12 +127,7 @@ def test_counts_and_accuracies_equal_plain_loops(runs: dict[str, Run]) -> None:
 @needs_zeb
 def test_intervals_over_sets_and_pairs_equal_plain_loops(runs: dict[str, Run], store: Path) -> None:
     by_set = rows_of_files()
-    shares = {
-        m: {
-            name: [max(0.0, 1 - max(float(r[3]), float(r[4])) / 5) for r in rows] for name, rows in found.items()
-        }
-        for m, found in by_set.items()
-    }
+    shares = {m: {name: _areas(rows) for name, rows in found.items()} for m, found in by_set.items()}
     means = {m: [sum(shares[m][s]) / len(shares[m][s]) for s in SETS] for m in shares}
     se = sum(np.var(shares["gim_dkm"][s], ddof=1) / 120 for s in SETS) ** 0.5 / 12
     (pairs,) = [s for s in runs["gim_dkm"].score_rows if s.group == "cluster=pair,threshold_deg=5"]

@@ -21,7 +21,7 @@ from ...stats.subsets import Z_95
 from ...store.stored_run import SubsetFacts
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ...tasks.capabilities import HasUnitValues
+from ...tasks.capabilities import unit_values_of
 from ...tasks.info import MetricInfo, metric_info
 from ..runs.names import distinct_names
 from .comparison import Comparison, MethodRow, UnitDifference
@@ -162,14 +162,13 @@ def subset_values(task: Task, run: Run, subset: SubsetFacts, metric: str, group:
         raise InputError(
             f"run {run.id} of {run.method} is on other data than {subset.name}; choose runs on the same data"
         )
-    assert isinstance(task, HasUnitValues)
     comparison = task.comparison(subset.protocol)
     # Imported results have one record for all units.
     keys = subset.units if set(subset.units) <= set(run.unit_records) else tuple(run.unit_records)
     records = {k: run.unit_records[k][comparison] for k in keys if comparison in run.unit_records[k]}
     if not records:
         raise InputError(f"run {run.id} of {run.method} has no records under {subset.protocol}; run it again")
-    return task.unit_values(records, subset.protocol, metric, group)
+    return unit_values_of(task, records, subset.protocol, metric, group)
 
 
 def _complete_score(run: Run, protocol: str, metric: str, group: str, info: MetricInfo) -> str:

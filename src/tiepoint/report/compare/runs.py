@@ -92,11 +92,27 @@ def compare_runs(
         if margin is not None:
             raise InputError("`margin` needs complete runs, because a subset has no values by scene; omit it")
         base = None if baseline is None else _table_name(baseline, named)
-        how: dict[str, Any] = {"metric": metric, "group": group, "protocol": protocol, "baseline": base}
-        return compare_on_subset(named, subset, **how)
+        about: dict[str, Any] = {"metric": metric, "group": group, "protocol": protocol, "baseline": base}
+        return compare_on_subset(named, subset, **about)
     protocol = protocol or shared_protocol(runs)
     runs, common = with_common_units(runs, protocol, allow)
-    task = stored_task(tasks[0])
+    how = {"ranks_only": ranks_only, "test": test, "margin": margin}
+    found = _compare_complete(runs, metric, group, protocol, baseline, allow, how)
+    return replace(found, notes=(*common, *found.notes))
+
+
+def _compare_complete(
+    runs: Sequence[Run],
+    metric: str | None,
+    group: str | None,
+    protocol: str,
+    baseline: str | None,
+    allow: Collection[str],
+    how: Mapping[str, Any],
+) -> Comparison:
+    """Compare runs on all units. `how` has `ranks_only`, `test` and `margin`."""
+    margin = how["margin"]
+    task = stored_task(runs[0].task)
     known = {*task.protocols, *(p for r in runs for p in _protocols(r))}
     if protocol not in known:
         raise UnknownNameError(f"protocol of {task.name}", protocol, known)
@@ -113,7 +129,7 @@ def compare_runs(
         )
         return compare_over_pairs(
             named, chosen, protocol=protocol, metric=metric, group=group, baseline=baseline,
-            notes=[*common, *told],
+            notes=told,
         )  # fmt: skip
     classes = _classify(named, chosen, baseline)
     if baseline is not None and baseline not in classes.tables:
@@ -143,10 +159,8 @@ def compare_runs(
                 meta={name: _meta(named[name]) for name in classes.tables},
                 allow=allow,
                 remedy=remedy,
-                ranks_only=ranks_only,
                 bounded=info.bounded,
-                test=test,
-                margin=margin,
+                **how,
                 **score,
             )
         except DifferingRunsError as e:
@@ -161,7 +175,7 @@ def compare_runs(
     rows = [replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in rows]
     ids = {run.id: name for name, run in named.items()}
     order = order_sentence(protocol_scores(ids, runs, metric, group, protocol), lower=info.lower)
-    notes += [*common, *comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
+    notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
     notes += [order.removesuffix(".")] if order else []
     cautions = {name: text for name, run in named.items() if (text := run.manifest.caution)}
     return replace(comparison, rows=tuple(rows), notes=tuple(notes), cautions=cautions)

@@ -12,14 +12,13 @@ from ...core.formatting import method_name
 from ...core.hashing import hash_file
 from ...core.regular_files import exists, regular_file_size
 from ...formats.sniff import explain_wrong_type
-from ...formats.zeb import is_zeb_file
 from ...store.maintenance.edit_runs import remove_runs
 from ...store.run_queries import load_heads, run_names
 from ...store.store import Store
 from ..result import Run
 from .imported_result import ImportedResult, save_imported
 from .workbench.importer import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
-from .zeb import read_zeb_files, save_zeb
+from .zeb import is_zeb_file, read_zeb_files, save_zeb
 
 __all__ = ["ImportedResult", "import_files"]
 

@@ -11,7 +11,7 @@ from ...core.errors import FormatError
 from ...core.formatting import count_text, first_few
 from ...core.hashing import hash_array, hash_file, hash_json
 from ...core.records import Records
-from ...formats.zeb import ZebFile, read_zeb
+from ...formats.zeb import MARK, ZebFile, has_header, read_zeb
 from ...store.store import Store
 from ...store.stored_run import DatasetFacts, Manifest, MethodFacts
 from ...tasks import load_task
@@ -44,6 +44,11 @@ class ImportedErrors:
     sha256: str
     files: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+def is_zeb_file(path: Path) -> bool:
+    """Return whether a file is a result file of ZEB, by its name or by its header."""
+    return path.suffix == ".txt" and (path.name.startswith(MARK) or has_header(path))
 
 
 def read_zeb_files(paths: Sequence[Path]) -> tuple[list[ImportedErrors], list[str]]:
