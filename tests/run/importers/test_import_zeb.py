@@ -28,19 +28,6 @@ SETS = (
     "GL3D", "BlendedMVS", "ETH3DI", "ETH3DO", "KITTI", "RobotcarWeather",
     "RobotcarSeason", "RobotcarNight", "Multi-FoV", "SceneNetRGBD", "ICL-NUIM", "GTA-SfM",
 )  # fmt: skip
-    "GL3D",
-    "BlendedMVS",
-    "ETH3DI",
-    "ETH3DO",
-    "KITTI",
-    "RobotcarWeather",
-    "RobotcarSeason",
-    "RobotcarNight",
-    "Multi-FoV",
-    "SceneNetRGBD",
-    "ICL-NUIM",
-    "GTA-SfM",
-]
 TASK = "pose/relative"
 
 
