@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Time the import of four complete dumps of ZEB.
 
-The files are synthetic, with the published numbers of pairs and scenes. Prints CPU and wall seconds of the import, and of commands on the imported runs.
+The files are synthetic, with the published numbers of pairs and scenes. The script prints
+CPU and wall seconds of the import, and of commands on the imported runs.
 
 Usage: python bench/bench_zeb.py
 """
