@@ -200,6 +200,7 @@ def compare(
     allow: str | Sequence[str] = (),
     test: str = "sign-flip",
     margin: float | None = None,
+    subset: str | None = None,
     store: str | Path | None = None,
 ) -> Comparison:
     """Compare methods on the same scenes by differences, intervals, tests and group letters.
@@ -219,6 +220,8 @@ def compare(
         test: ``sign-flip`` (differences symmetric about 0) or ``bootstrap-t``; see docs/inference.md.
         margin: Test whether each method loses at most this much against the baseline, in percentage points
             for scores between 0 and 1. Without a baseline, two runs are required; the second is the baseline.
+        subset: Name of a subset: compare its runs, and complete runs restricted to its units. By default
+            runs on subsets are left out.
         store: Store with the named runs.
 
     Returns:
@@ -228,7 +231,7 @@ def compare(
 
     from .report.compare.margin import margin_notes
     from .report.compare.runs import compare_runs, shared_protocol, under_protocol
-    from .report.runs.selection import choose_split, has_runs, of_dataset, of_split, runs_of
+    from .report.runs.selection import choose_split, has_runs, of_dataset, of_split, of_subset, runs_of
     from .run.result import Run
     from .store.store import Store
 
@@ -247,6 +250,8 @@ def compare(
     asked = [str(r) for r in named]
     if dataset is not None:
         chosen = of_dataset(chosen, dataset)
+    chosen, told = of_subset(chosen, subset, asked)
+    notes += told
     if split is not None:
         chosen = of_split(chosen, split, asked)
     elif asked or not runs:

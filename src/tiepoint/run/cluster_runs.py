@@ -88,7 +88,7 @@ class ClusterRuns:
         fit_on = None if request.fit_on is None else request.fit_on.absolute()
         request = replace(request, data=request.data.absolute(), fit_on=fit_on)  # for any working folder
         recipe = make_recipe(request, prepared.method, self.store.root.absolute(), threads=1)
-        return self.executor.remote(recipe, prepared.method.family, prepared.opened.data_hash)
+        return self.executor.remote(recipe, prepared.method.family, prepared.data_hash)
 
     def _submit(
         self,

@@ -145,7 +145,7 @@ def evaluate_prepared(
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         times = time_scores(task, protocol, summary.time_s, computed.compare_s)
-        scores[protocol] = [*scores_under(task, protocol, records), *times]
+        scores[protocol] = [*scores_under(task, protocol, records, prepared.subset), *times]
         found = _score_warnings(task, protocol, records, scores[protocol])
         warnings += [warning for warning in found if warning not in warnings]
         progress(f"scores under {protocol}", 1, 1)

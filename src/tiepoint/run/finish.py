@@ -82,6 +82,8 @@ def merge_runs(runs: Sequence[Run]) -> Run:
                 f"scores of run {run.id} under {', '.join(old)} are of an older protocol version; "
                 "rerun the method first"
             )
+        if run.manifest.subset is not None:
+            raise InputError(f"run {run.id} is on a subset and cannot be merged; merge complete runs")
     units: dict[str, dict[str, Records]] = {}
     keys: dict[str, dict[str, str]] = {}
     for run in runs:

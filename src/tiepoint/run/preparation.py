@@ -17,7 +17,15 @@ from ..kernels import set_device
 from ..methods.base import Method
 from ..store.run_queries import load_runs
 from ..store.store import Store
-from ..store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, protocols_of, run_id
+from ..store.stored_run import (
+    DatasetFacts,
+    Manifest,
+    MethodFacts,
+    StoredRun,
+    SubsetFacts,
+    protocols_of,
+    run_id,
+)
 from ..tasks import load_task
 from ..tasks.base import Task, TaskData
 from ..tasks.capabilities import HasProtocolWarnings
@@ -45,7 +53,7 @@ class PreparedRun:
     """A checked request with its open task and its method.
 
     Transforms are not fitted yet. `fit` lists them, and `fit_transforms` returns the fitted method. `seconds`
-    is the time spent opening the task.
+    is the time spent opening the task. With a `subset`, `opened` has only its units.
     """
 
     request: RunRequest
@@ -55,6 +63,13 @@ class PreparedRun:
     method: Method
     fit: TransformFitter
     seconds: float = 0.0
+    subset: SubsetFacts | None = None
+    notices: tuple[str, ...] = ()
+
+    @property
+    def data_hash(self) -> str:
+        """Content hash of the complete dataset, which a subset is part of."""
+        return self.opened.data_hash if self.subset is None else self.subset.dataset
 
     def fit_transforms(self, root: Path) -> tuple[Method, TransformFitter]:
         """Return the method with fitted transforms, and the fitter with its log."""
@@ -321,6 +336,7 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
         *protocol_warnings(prepared.opened, prepared.protocols),
         *method.notices,
         *fit.notices,
+        *prepared.notices,
     ]
     if not is_cacheable(prepared):
         warnings.append(method.notice or f"The features of {method.name} are not cached.")
@@ -338,7 +354,13 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
         ),
         protocols=prepared.protocols,
         warnings=tuple(warnings),
-        **dataset_facts(prepared.opened, request.data, identity_options(prepared.task.info, request.options)),
+        **dataset_facts(
+            prepared.opened,
+            request.data,
+            identity_options(prepared.task.info, request.options),
+            prepared.subset,
+        ),
+        subset=prepared.subset,
     )
 
 
@@ -347,13 +369,16 @@ def protocol_warnings(opened: TaskData, protocols: Sequence[str]) -> list[str]:
     return list(opened.protocol_warnings(protocols)) if isinstance(opened, HasProtocolWarnings) else []
 
 
-def dataset_facts(opened: TaskData, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def dataset_facts(
+    opened: TaskData, data: Path, options: Mapping[str, Any], subset: SubsetFacts | None = None
+) -> dict[str, Any]:
     """Return the manifest fields of an open task: options, split, dataset and hash of the pair lists."""
+    name = data.name if subset is None else f"{data.name} ({subset.name})"
     return {
         "options": plain_options(options),
         "split": opened.split,
         "dataset": DatasetFacts(
-            hash=opened.data_hash, name=data.name, path=str(data.absolute()), items=len(opened.items)
+            hash=opened.data_hash, name=name, path=str(data.absolute()), items=len(opened.items)
         ),
         "lists": hash_json([u.definition for u in opened.units]),
     }

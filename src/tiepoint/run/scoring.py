@@ -13,10 +13,12 @@ from ..core.records import Records
 from ..core.scores import Score, ScoreRow
 from ..store.atomic_files import remove_atomically
 from ..store.record_files import RecordStore
+from ..store.stored_run import SubsetFacts
 from ..tasks.base import Task
 from ..tasks.capabilities import HasRecordWarnings, HasTimes
 from ..tasks.info import metric_info
 from .context import RunContext
+from .subset_scores import subset_scores
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
@@ -33,9 +35,13 @@ Stored scores of another version are recomputed from their records.
 """
 
 
-def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]:
-    """Return all scores of a task under one protocol."""
+def scores_under(
+    task: Task, protocol: str, records: UnitRecords, subset: SubsetFacts | None = None
+) -> list[Score]:
+    """Return all scores of a task under one protocol. Scores of a subset are estimates."""
     comparison = task.comparison(protocol)
+    if subset is not None:
+        return subset_scores(subset, task, {key: by[comparison] for key, by in records.items()})
     return task.score([by[comparison] for by in records.values()], protocol)
 
 

@@ -125,7 +125,7 @@ def _recomputed_scores(
         if not units or not all(comparison in by for by in units.values()):
             return None
         records = {unit: {comparison: store.records.get(by[comparison])} for unit, by in units.items()}
-        return task, records, scores_under(task, protocol, records)
+        return task, records, scores_under(task, protocol, records, run.manifest.subset)
     except (UnknownNameError, StoreError):
         return None
 

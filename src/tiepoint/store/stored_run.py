@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,9 @@ from ..core.regular_files import read_content
 from ..core.scores import CAUTION, NOT_DETERMINISTIC, ScoreRow
 from .atomic_files import atomic_file
 from .store import Store
+
+CANARIES = frozenset({"constant", "random", "oracle"})
+"""Reference methods for chance level and upper bound."""
 
 
 class _Facts(BaseModel):
@@ -42,6 +46,12 @@ class MethodFacts(_Facts):
     fitted: tuple[dict[str, Any], ...] = ()
     meta: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def canary(self) -> str | None:
+        """Reference method: `constant`, `random` or `oracle`. None for other methods."""
+        method = re.split("[?@]", self.spec or self.name)[0]
+        return method if method in CANARIES else None
+
 
 class DatasetFacts(_Facts):
     """Dataset of a run, with its content hash. `imported` is set for results of another tool."""
@@ -51,6 +61,49 @@ class DatasetFacts(_Facts):
     path: str = ""
     items: int | None = None
     imported: bool = False
+
+
+class SubsetStratum(_Facts):
+    """Units of a subset in one stratum of `size` units, which has the share `weight` of the score.
+
+    The units are in the order in which they were sampled. `probability` is their inclusion probability,
+    `expected` the mean of their values over the references, `expected_mean` that of the complete stratum.
+    """
+
+    size: int
+    weight: float
+    units: tuple[str, ...]
+    probability: tuple[float, ...]
+    expected: tuple[float, ...]
+    expected_mean: float
+
+
+class SubsetFacts(_Facts):
+    """Subset of a benchmark from which scores are estimated. `name` has a hash of units and probabilities.
+
+    `references` has the run ids of the reference methods by name, `dataset` the hash of the complete dataset,
+    `total` its number of units. `metric` and `group` are the score that chose the units, `scores` all scores
+    that the subset estimates.
+    """
+
+    name: str
+    design: str
+    n: int
+    seed: int
+    protocol: str
+    metric: str
+    group: str
+    unit: str
+    total: int
+    dataset: str
+    references: dict[str, str]
+    strata: dict[str, SubsetStratum]
+    scores: tuple[tuple[str, str], ...]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of all strata."""
+        return tuple(key for stratum in self.strata.values() for key in stratum.units)
 
 
 class MergedFacts(_Facts):
@@ -104,7 +157,7 @@ class Manifest(_Facts):
     `scoring` is the version of the scoring code. `rules` contains the version of each protocol whose version
     is not 1. `content` is a hash of features or scores that no other field identifies.
     `nondeterministic_items` is the number of items whose features differed when the method computed them
-    twice; it is stored only if there are any.
+    twice. `subset` describes a run on a subset of the units. Both are stored only if there are any.
     """
 
     task: str
@@ -125,6 +178,7 @@ class Manifest(_Facts):
     merged: MergedFacts | None = None
     content: str | None = None
     nondeterministic_items: int = 0
+    subset: SubsetFacts | None = None
 
     @property
     def is_imported(self) -> bool:
@@ -136,7 +190,8 @@ class Manifest(_Facts):
         plain = self
         if isinstance(self.units, StoredUnits):
             plain = self.model_copy(update={"units": dict(self.units.items())})
-        return plain.model_dump(exclude=set() if self.nondeterministic_items else {"nondeterministic_items"})
+        rare = {"nondeterministic_items": self.nondeterministic_items, "subset": self.subset}
+        return plain.model_dump(exclude={name for name, value in rare.items() if not value})
 
     @property
     def caution(self) -> str:

@@ -161,6 +161,23 @@ class HasUnitValues(Protocol):
         """Return the value of each unit in a score. NaN if a unit has none."""
 
 
+def unit_values_of(
+    task: object, records: Mapping[str, Records], protocol: str, metric: str, group: str
+) -> Mapping[str, float]:
+    """Return the value of each unit in a score. Empty if the task has no unit values."""
+    if not isinstance(task, HasUnitValues):
+        return {}
+    return task.unit_values(records, protocol, metric, group)
+
+
+@runtime_checkable
+class HasCommonUnits(Protocol):
+    """Task with imported results whose units may differ between methods."""
+
+    def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
+        """Return imported records restricted to the units that all of them have. None for other records."""
+
+
 @runtime_checkable
 class ReadsResults(Protocol):
     """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""

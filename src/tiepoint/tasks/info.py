@@ -173,6 +173,7 @@ class TaskInfo:
         writing_options: Options that only affect written result files.
         printing_options: Options that only affect which score is printed first.
         not_raceable: Reason why no score can be raced, for tasks without `HasUnitValues`.
+        other_headlines: Scores by which runs without the headline are sorted, such as imported results.
     """
 
     sentence: str = ""
@@ -191,6 +192,7 @@ class TaskInfo:
     writing_options: tuple[str, ...] = ()
     printing_options: tuple[str, ...] = ()
     not_raceable: str = "the task does not state unit values (`HasUnitValues`)"
+    other_headlines: tuple[Column, ...] = ()
 
 
 def metric_info(info: TaskInfo, metric: str) -> MetricInfo:
@@ -216,7 +218,8 @@ def score_title(info: TaskInfo, metric: str, group: str = "all") -> str:
 def headline_column(info: TaskInfo, columns: Sequence[Column]) -> Column | None:
     """Return the column by which methods are sorted. None if there are no columns."""
     overall = [c for c in columns if c[1] == "all"]
-    return info.headline if info.headline in columns else next(iter([*overall, *columns]), None)
+    chosen = [c for c in (info.headline, *info.other_headlines) if c in columns]
+    return next(iter([*chosen, *overall, *columns]), None)
 
 
 def table_columns(info: TaskInfo, columns: Sequence[Column]) -> list[Column]:

@@ -75,11 +75,12 @@ def runs_to_plan(
     store: Store, names: Sequence[str], task: str, dataset: str | None, split: str | None
 ) -> tuple[list[Run], list[str]]:
     """Return the newest run of each method on one dataset and split, and notes about the choice."""
-    from ..report.runs.selection import choose_split, has_runs, of_dataset, of_split, runs_of
+    from ..report.runs.selection import choose_split, has_runs, of_dataset, of_split, of_subset, runs_of
 
     has_runs(store, task)
     found = runs_of(store, list(names), task=task)
     found = found if dataset is None else of_dataset(found, dataset)
+    found, _ = of_subset(found, None, names)
     notes: list[str] = []
     if split is not None:
         found = of_split(found, split, names)

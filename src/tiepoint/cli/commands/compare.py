@@ -39,6 +39,9 @@ def compare_command(
     margin: float = typer.Option(
         None, "--margin", help="Test whether METHOD loses at most this many points against the baseline."
     ),
+    subset: str = typer.Option(
+        None, "--subset", help="Compare the runs on this subset, with complete runs restricted to it."
+    ),
     out: Path = typer.Option(
         None, "--out", help="Write the table here: .md, .tex, .csv, .json, .parquet or .txt."
     ),
@@ -67,6 +70,7 @@ def compare_command(
         allow=split_values(allow),
         test=test,
         margin=margin,
+        subset=subset,
         store=store,
     )
     written = {} if out is None else {"file": str(comparison.save(out))}

@@ -83,7 +83,7 @@ def race_command(
     Features and records are those of `run`, which afterwards computes only what is missing. A race is not a
     run and has no score. With `--replay`, show what a race of stored runs would have saved.
 
-    Example: `tiepoint race sift+mutual orb+mutual --task pose/relative --data pairs.json`
+    Example: `tiepoint race "sift?matcher=mnn" "orb?matcher=mnn" --task pose/relative --data pairs.json`
     """
     from ...run.race.engine import RaceSettings
 

@@ -19,6 +19,7 @@ from ..common import (
     error,
     join_words,
     merge_warnings,
+    open_store_for_reading,
     open_store_for_writing,
     print_plan,
     print_runs_json,
@@ -40,11 +41,13 @@ if TYPE_CHECKING:
     from ...run.request import RunRequest
     from ...run.result import Run
     from ...run.session import RunSession
+    from ...run.subset.choose import SubsetRequest
     from ...store.store import Store
 
+SUBSET_OPTIONS = ("references", "design", "subset_score", "subset_seed")
 SET_BY_CONFIG = (
     "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
-    "results_form", "option", "name",
+    "results_form", "option", "name", "subset", *SUBSET_OPTIONS,
 )  # fmt: skip
 """Options that have no effect with ``--config``."""
 
@@ -86,6 +89,17 @@ def run(
         "auto", "--results-form", help="Layout of result files: auto, final, or document (HPatches 2016)."
     ),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
+    subset: str = typer.Option(
+        None, "--subset", help="informative:N estimates the score from N units of every stratum."
+    ),
+    references: list[str] = typer.Option(
+        None, "--references", help="Complete runs that choose the subset; default all."
+    ),
+    design: str = typer.Option(None, "--design", help="Sampling of the subset: ordered (default) or pps."),
+    subset_score: str = typer.Option(
+        None, "--subset-score", help="Score of the subset, METRIC or METRIC:GROUP; default the headline."
+    ),
+    subset_seed: int = typer.Option(None, "--subset-seed", help="Seed of the subset; default 0."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print the plan and stop."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -133,11 +147,36 @@ def run(
         for one in names
         for method in methods
     ]
-    return _run_requests(requests, store, cluster, write_results, results_form, dry_run, json_)
+    chosen = _subset_request(context, subset, split_values(references), design, subset_score, subset_seed)
+    return _run_requests(requests, chosen, store, cluster, write_results, results_form, dry_run, json_)
+
+
+def _subset_request(
+    context: typer.Context,
+    text: str | None,
+    references: Sequence[str],
+    design: str | None,
+    score: str | None,
+    seed: int | None,
+) -> SubsetRequest | None:
+    """Return the requested subset. None if all units are requested."""
+    if text is None:
+        without_effect(context, SUBSET_OPTIONS, "without --subset")
+        return None
+    without_effect(context, ("write_results",), "with --subset: result files need all units")
+    from ...run.subset.choose import SubsetRequest, parse_subset
+
+    metric, _, group = (score or "").partition(":")
+    request = SubsetRequest(
+        parse_subset(text), design or "ordered", seed or 0, tuple(references), metric or None, group or None
+    )
+    request.check()
+    return request
 
 
 def _run_requests(
     requests: Sequence[RunRequest],
+    subset: SubsetRequest | None,
     store: str | None,
     cluster: str | None,
     write_results: Path | None,
@@ -159,7 +198,13 @@ def _run_requests(
             has_result_files(task, results_form)
 
     if dry_run:
-        print_plan(_plan(prepare_all(requests, store_root(store), check=check)), as_json)
+        planned = prepare_all(requests, store_root(store), check=check)
+        if subset is not None:
+            from ...run.subset.choose import restrict_to_subset
+
+            with open_store_for_reading(store) as opened:
+                planned = restrict_to_subset(planned, subset, opened)
+        print_plan(_plan(planned), as_json)
         return 0
     methods, tasks = (dict.fromkeys(str(getattr(r, k)) for r in requests) for k in ("method", "task"))
     with (
@@ -171,6 +216,10 @@ def _run_requests(
         work = RunMonitor(progress)
         with _suggest_spec(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
+        if subset is not None:
+            from ...run.subset.choose import restrict_to_subset
+
+            prepared = restrict_to_subset(prepared, subset, opened)
         with RunSession(opened.root, cluster, print_status) as session:
             session.submit(prepared, opened, work)
             runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)

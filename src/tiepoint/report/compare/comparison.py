@@ -97,13 +97,25 @@ class MarginRow:
 
 
 @dataclass(frozen=True)
+class UnitDifference:
+    """Difference of two methods (first - second) on a fixed list of units, with a 95 % interval."""
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Comparison of methods on the same scenes, best first. See `to_frame`, `to_latex` and `save`.
 
     With too many methods (`wide`), `pairs` has only pairs with the baseline, and no row has letters.
     `skewed` counts the skewed pairs. With a `margin`, in the unit of the score, `margins` states which
     methods lose at most that much against the baseline. If the methods were scored on different queries,
-    `caution` states it, and nothing is tested.
+    `caution` states it, and nothing is tested. A comparison on a subset or over pairs has `unit_differences`
+    in place of tests, and `design` states what their intervals are about.
     """
 
     rows: tuple[MethodRow, ...]
@@ -135,6 +147,13 @@ class Comparison:
     caution: str = ""
     notes: tuple[str, ...] = ()
     cautions: Mapping[str, str] = field(default_factory=dict)
+    design: str = ""
+    unit_differences: tuple[UnitDifference, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """Noun of the independent units: `scene`, or `set` for a mean over the sets of a benchmark."""
+        return "set" if "cluster=set" in self.group.split(",") else "scene"
 
     @property
     def n_scenes(self) -> int:

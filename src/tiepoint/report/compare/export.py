@@ -157,10 +157,11 @@ def _pair_record(p: dict[str, Any]) -> dict[str, Any]:
 
 def as_dict(c: Comparison) -> dict[str, Any]:
     """Return all values as a JSON-serialisable dict."""
-    rare = ("wide", "cautions", "margin", "margins")
+    rare = ("wide", "cautions", "margin", "margins", "design", "unit_differences")
     head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs") and (k not in rare or v)}
     plain_head = {k: list(v) if isinstance(v, tuple) else v for k, v in head.items()}
-    plain_head |= {"margins": [asdict(m) for m in c.margins]} if c.margins else {}
+    for name in ("margins", "unit_differences"):
+        plain_head |= {name: [asdict(row) for row in getattr(c, name)]} if getattr(c, name) else {}
     return plain_head | {
         "n_scenes": c.n_scenes,
         "n_methods": c.n_methods,

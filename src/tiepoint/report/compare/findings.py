@@ -10,7 +10,8 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...core.formatting import count_text, first_few
-from ..runs.sections import CANARIES, TaskSection, is_canary
+from ...store.stored_run import CANARIES
+from ..runs.sections import TaskSection, is_canary
 from .comparison import Comparison, MethodRow, PairRow
 from .rows import PairRows
 from .runs import compare_runs
@@ -136,10 +137,10 @@ def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
 def _why(c: Comparison, pair: PairRow) -> str:
     """Return a short explanation of why the lead of the best method is significant or not."""
     if c.smallest_p > 1 - c.level:
-        return f"{count_text(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
+        return f"{count_text(c.n_scenes, f'{c.unit} separates', f'{c.unit}s separate')} nothing"
     won = ""
     if pair.wins is not None:
-        won = f", ahead in {pair.wins[0]} of {count_text(sum(pair.wins), 'scene')}"
+        won = f", ahead in {pair.wins[0]} of {count_text(sum(pair.wins), c.unit)}"
     return f"p = {p_value(pair.p_adjusted)}{won}"
 
 

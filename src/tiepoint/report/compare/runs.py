@@ -20,6 +20,14 @@ from ..runs.lazy_records import scene_tables
 from ..runs.names import data_names, distinct_names, options_of
 from ..runs.sections import is_canary, is_single
 from ..runs.selection import split_summary
+from .by_units import (
+    compare_on_subset,
+    compare_over_pairs,
+    is_over_pairs,
+    named_runs,
+    subset_of_runs,
+)
+from .common_units import with_common_units
 from .comparability import (
     REMEDY,
     SCENES,
@@ -78,18 +86,51 @@ def compare_runs(
     for key in allow:
         if key not in ALLOWED:
             raise UnknownNameError("difference to allow", key, ALLOWED)
+    subset = subset_of_runs(runs)
+    if subset is not None:
+        named = named_runs(runs)
+        if margin is not None:
+            raise InputError("`margin` needs complete runs, because a subset has no values by scene; omit it")
+        base = None if baseline is None else _table_name(baseline, named)
+        about: dict[str, Any] = {"metric": metric, "group": group, "protocol": protocol, "baseline": base}
+        return compare_on_subset(named, subset, **about)
     protocol = protocol or shared_protocol(runs)
-    task = stored_task(tasks[0])
+    runs, common = with_common_units(runs, protocol, allow)
+    how = {"ranks_only": ranks_only, "test": test, "margin": margin}
+    found = _compare_complete(runs, metric, group, protocol, baseline, allow, how)
+    return replace(found, notes=(*common, *found.notes))
+
+
+def _compare_complete(
+    runs: Sequence[Run],
+    metric: str | None,
+    group: str | None,
+    protocol: str,
+    baseline: str | None,
+    allow: Collection[str],
+    how: Mapping[str, Any],
+) -> Comparison:
+    """Compare runs on all units. `how` has `ranks_only`, `test` and `margin`."""
+    margin = how["margin"]
+    task = stored_task(runs[0].task)
     known = {*task.protocols, *(p for r in runs for p in _protocols(r))}
     if protocol not in known:
         raise UnknownNameError(f"protocol of {task.name}", protocol, known)
-    named = dict(zip(distinct_names(runs), runs, strict=True))
+    named = named_runs(runs)
     if margin is not None and baseline is None:
         baseline = reference_of(list(named))
     scores = {name: _scores(name, run, protocol) for name, run in named.items()}
     metric, group = _choose_score(task, scores, metric, group)
     baseline = None if baseline is None else _table_name(baseline, named)
     chosen = {name: _score(name, s, metric, group) for name, s in scores.items()}
+    if is_over_pairs(group):
+        told = check_metadata(
+            {name: _meta(run) for name, run in named.items()}, allow, _remedy(list(named), runs)
+        )
+        return compare_over_pairs(
+            named, chosen, protocol=protocol, metric=metric, group=group, baseline=baseline,
+            notes=told,
+        )  # fmt: skip
     classes = _classify(named, chosen, baseline)
     if baseline is not None and baseline not in classes.tables:
         raise InputError(f"baseline {baseline} has no scene values to test against; choose another baseline")
@@ -102,7 +143,7 @@ def compare_runs(
         "higher_is_better": not info.lower,
     }
     remedy = _remedy(list(named), runs)
-    imported = {name for name, run in named.items() if run.manifest.is_imported}
+    imported = {name for name, run in named.items() if _is_unknown(run)}
     comparison, notes = None, []
     if not classes.tables:
         own = [n for n in (*classes.numbers, *classes.without_values) if n not in imported]
@@ -118,10 +159,8 @@ def compare_runs(
                 meta={name: _meta(named[name]) for name in classes.tables},
                 allow=allow,
                 remedy=remedy,
-                ranks_only=ranks_only,
                 bounded=info.bounded,
-                test=test,
-                margin=margin,
+                **how,
                 **score,
             )
         except DifferingRunsError as e:
@@ -212,6 +251,7 @@ class _Classes:
     untested: list[MethodRow] = field(default_factory=list)
     canaries: list[str] = field(default_factory=list)
     numbers: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     without_values: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
 
@@ -222,6 +262,7 @@ class _Classes:
             notes.append(f"canaries are not tested: {first_few(self.canaries)}")
         if self.numbers:
             notes.append(f"runs without scene values cannot be tested: {first_few(self.numbers)}")
+        notes += self.reasons
         if self.without_values:
             notes.append(
                 f"the scene values that tests need are missing in {first_few(self.without_values)}; "
@@ -244,10 +285,31 @@ def _classify(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline
         tables = {} if canary else scene_tables(run, protocol)
         if tables is not None and column in tables:
             found.tables[name], found.values[name] = tables[column], score.value
+            about = [part for part in (score.note or "").split("; ") if "exact area" in part]
+            found.reasons += [text for text in about if text not in found.reasons]
             continue
         found.untested.append(_untested_row(name, score))
         (found.canaries if canary else found.without_values if tables is None else found.numbers).append(name)
+        if not canary and tables:
+            found.reasons += [text for text in _reasons(score, tables) if text not in found.reasons]
     return found
+
+
+def _reasons(score: ScoreRow, tables: Mapping[tuple[str, str], Any]) -> list[str]:
+    """Return why a score has no interval over scenes, and the groups of the same metric that have one."""
+    parts = [part for part in (score.note or "").split("; ") if "interval" in part]
+    groups = [group for metric, group in tables if metric == score.metric and _threshold(group, score.group)]
+    groups.sort(key=lambda group: "cluster=" not in group)
+    return [*parts, *([f"groups with intervals: {first_few(groups, 3)}"] if parts and groups else [])]
+
+
+def _threshold(group: str, like: str) -> bool:
+    """Return whether a group contains all parts of another group.
+
+    >>> _threshold("cluster=set,threshold_deg=5", "threshold_deg=5"), _threshold("all", "threshold_deg=5")
+    (True, False)
+    """
+    return set(like.split(",")) <= set(group.split(","))
 
 
 def shared_protocol(runs: Sequence[Run]) -> str:
@@ -348,7 +410,12 @@ def _check_imported(
     return notes
 
 
+def _is_unknown(run: Run) -> bool:
+    """Return whether data and pair lists of a run are unknown: imported results without their pairs."""
+    return run.manifest.is_imported and run.manifest.dataset.items is None
+
+
 def _meta(run: Run) -> dict[str, Any]:
-    if run.manifest.is_imported:
+    if _is_unknown(run):
         return {"dataset": None, "lists": None}
     return {"dataset": run.manifest.dataset.hash, "lists": run.manifest.lists}

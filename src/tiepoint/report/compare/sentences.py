@@ -43,12 +43,12 @@ def scene_count_text(c: Comparison) -> str:
     """Return the number of scenes in total and by kind: ``115 scenes (56 i, 59 v)``."""
     kinds = Counter(c.kinds)
     parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
-    return count_text(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
+    return count_text(c.n_scenes, c.unit) + (f" ({parts})" if len(kinds) > 1 else "")
 
 
 def these_scenes(c: Comparison) -> str:
     """Return ``these 115 scenes`` or ``this 1 scene``."""
-    return "this 1 scene" if c.n_scenes == 1 else f"these {c.n_scenes} scenes"
+    return f"this 1 {c.unit}" if c.n_scenes == 1 else f"these {c.n_scenes} {c.unit}s"
 
 
 def joint(pairs: int, wide: bool = False) -> str:
@@ -84,7 +84,7 @@ def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = Fal
                 "would have been separated with 80 % probability"
             )
         if c.smallest_p > 1 - c.level:
-            floor = f"; no pair could be: the smallest p these scenes allow is {p_value(c.smallest_p)}"
+            floor = f"; no pair could be: the smallest p these {c.unit}s allow is {p_value(c.smallest_p)}"
         gap = f"{number(c, pair.difference, signed=True)}{unit}{_signed_bounds(c, pair, kind)}"
         return (
             f"{pair.first} and {pair.second} are not separated by {these_scenes(c)} "
@@ -93,7 +93,7 @@ def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = Fal
     ahead = (pair.difference > 0) == c.higher_is_better
     won = ""
     if pair.wins is not None:
-        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {count_text(sum(pair.wins), 'scene')}"
+        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {count_text(sum(pair.wins), c.unit)}"
     first, second = (pair.first, pair.second) if ahead else (pair.second, pair.first)
     return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
 
@@ -111,7 +111,21 @@ def sentences(c: Comparison) -> list[str]:
     tested or differences were skipped. With a margin, the first sentences state which methods lose at most
     the margin.
     """
-    return [*margin_sentences(c), *_difference_sentences(c)]
+    return [*margin_sentences(c), *_difference_sentences(c), *unit_difference_sentences(c)]
+
+
+def unit_difference_sentences(c: Comparison) -> list[str]:
+    """State the differences of a comparison without tests, with their intervals."""
+    lines = []
+    for d in c.unit_differences[:MAX_SENTENCES]:
+        size = f"{number(c, d.difference, signed=True)}{' points' if c.percent else ''}"
+        bounds = (
+            ", no interval"
+            if d.low is None or d.high is None
+            else (f" (95 % interval {number(c, d.low)} to {number(c, d.high)})")
+        )
+        lines.append(f"{d.first} minus {d.second}: {size}{bounds}.")
+    return lines
 
 
 def margin_sentences(c: Comparison) -> list[str]:
@@ -200,7 +214,7 @@ def assumption(c: Comparison) -> str:
     if c.test == BOOTSTRAP_T:
         return f"Null hypothesis: the mean difference is 0; the error probability of {error} is approximate."
     return (
-        "Null hypothesis: scene differences are symmetric about 0; "
+        f"Null hypothesis: {c.unit} differences are symmetric about 0; "
         f"the error probability of {error} holds under this assumption."
     )
 
@@ -215,8 +229,8 @@ def skewed_sentence(c: Comparison) -> str:
     """Return a sentence that explains the mark of skewed pairs and counts these pairs."""
     pairs = len(c.pairs)
     return (
-        f"{SKEWED} {skewed_words(c)}. In {c.skewed} of {count_text(pairs, 'pair')} the scene differences are "
-        f"more skewed than 99 % of normal samples of {count_text(c.n_scenes, 'scene')}."
+        f"{SKEWED} {skewed_words(c)}. In {c.skewed} of {count_text(pairs, 'pair')} the {c.unit} "
+        f"differences are more skewed than 99 % of normal samples of {count_text(c.n_scenes, c.unit)}."
     )
 
 
@@ -237,13 +251,17 @@ def legend(c: Comparison) -> list[str]:
     level = f"{100 * c.level:g} %"
     how = {
         "bca": f"{level}, BCa bootstrap over scenes within kinds, {c.resamples:,} resamples",
-        "t": f"{level}, Student t over scenes within kinds",
+        "t": f"{level}, Student t over {'sets' if c.unit == 'set' else 'scenes within kinds'}",
         "none": "none with fewer than 6 scenes, or a single scene of a kind",
     }[c.interval_kind]
     tested = sum(r.tested and r.identical_to is None for r in c.rows)
     methods = count_text(tested, "method", "distinct methods")
     lines = [f"{scene_count_text(c)}, {methods}; confidence intervals: {how}."]
-    if not c.scenes:
+    if c.unit == "set":
+        lines.append("The sets are the units: this is about sets like these, not about scenes of these sets.")
+    if c.design:
+        lines = [c.design]
+    elif not c.scenes:
         lines = ["There are no scene values, so nothing is tested."]
     if c.caution:
         lines = [f"Caution: {c.caution}. Differences are not tested."]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,17 +17,13 @@ from ...tasks.info import headline_column, metric_info, score_title
 from .lazy_records import scene_tables, scored_records
 from .names import DisplayNames, data_names, distinct_names
 
-CANARIES = frozenset({"constant", "random", "oracle"})
-"""Reference methods for chance level and upper bound."""
-
 MANY, BEST = 300, 60
 """If a section has more than `MANY` methods, figures and records are limited to the best `BEST`."""
 
 
 def canary_of(run: Run) -> str | None:
     """Return the reference method of a run: `constant`, `random` or `oracle`. None for other methods."""
-    method = re.split("[?@]", run.manifest.method.spec or run.method)[0]
-    return method if method in CANARIES else None
+    return run.manifest.method.canary
 
 
 def is_canary(run: Run) -> bool:

@@ -54,7 +54,8 @@ def has_runs(store: Store, task: str) -> None:
 def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
     """Return the run of a method name, a display name or an (abbreviated) id, and notes.
 
-    A method name selects its newest finished run, of `task` if given. A note lists older runs.
+    A method name selects its newest finished run, of `task` if given. A note lists older runs. A run on a
+    subset is selected if the method has no other.
 
     Raises:
         InputError: The run does not exist, or the method has runs of several tasks. The error lists them.
@@ -68,6 +69,7 @@ def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[Stored
             raise UnknownNameError(_kind(task), name, {h.method for h in heads})
     if not own:
         return load_run(store, name), []
+    own = [h for h in own if h.manifest.subset is None] or own
     if len({h.task for h in own}) > 1:
         newest = {h.task: h for h in own}
         listed = "\n".join(f"  {h.id}  {h.task}" for _, h in sorted(newest.items()))
@@ -112,6 +114,41 @@ def of_split(runs: Sequence[Run], split: str, requested: Collection[str] = ()) -
             have = ", ".join(sorted(s or "an unknown split" for s in own))
             raise InputError(f"{name} has no run of split {split!r}; its splits are {have}")
     return selected
+
+
+def of_subset(
+    runs: Sequence[Run], subset: str | None, requested: Collection[str] = ()
+) -> tuple[list[Run], list[str]]:
+    """Return the runs of a subset with complete runs on the same data, or without `subset` the complete runs.
+
+    Without `subset`, a run on a subset is selected if it is named by its id, or if its method has no other
+    run. A note lists the subsets that were left out.
+    """
+    if subset is not None:
+        own = [r for r in runs if r.manifest.subset is not None and r.manifest.subset.name == subset]
+        if not own or own[0].manifest.subset is None:
+            known = {r.manifest.subset.name for r in runs if r.manifest.subset is not None}
+            raise UnknownNameError("subset with runs", subset, known)
+        data, methods = own[0].manifest.subset.dataset, {r.method for r in own}
+        complete = [
+            r
+            for r in runs
+            if r.manifest.subset is None and r.manifest.dataset.hash == data and r.method not in methods
+        ]
+        return [*own, *complete], []
+    complete = [r for r in runs if r.manifest.subset is None]
+    methods = {r.method for r in complete}
+    named = [name for name in requested if len(name) >= 4]
+    kept = [
+        r
+        for r in runs
+        if r.manifest.subset is None
+        or any(r.id.startswith(name) for name in named)
+        or (r.method not in methods and (bool(requested) or not complete))
+    ]
+    left = sorted({r.manifest.subset.name for r in runs if r.manifest.subset is not None and r not in kept})
+    notes = [f"runs on subsets are left out: {first_few(left)}; `subset` compares them"] if left else []
+    return kept, notes
 
 
 def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:

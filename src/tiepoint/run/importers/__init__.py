@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...core.errors import FormatError, InputError, TiepointError
@@ -18,6 +18,7 @@ from ...store.store import Store
 from ..result import Run
 from .imported_result import ImportedResult, save_imported
 from .workbench.importer import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
+from .zeb import is_zeb_file, read_zeb_files, save_zeb
 
 __all__ = ["ImportedResult", "import_files"]
 
@@ -29,7 +30,7 @@ SUFFIXES = {
     ".csv": "tiepoint.run.importers.hpatches_matlab:read_score_table",
 }
 """Reader functions by file ending. Call with (path, split=, tasks=)."""
-_ENDINGS = ", ".join((*SUFFIXES, *DATABASE_SUFFIXES))
+_ENDINGS = ", ".join((*SUFFIXES, *DATABASE_SUFFIXES, "[T] METHOD SET VERSION.txt"))
 
 
 def import_files(
@@ -57,45 +58,57 @@ def import_files(
         method_name(name)
     files = expand_paths(paths)
     databases = {path: read_workbench(path, name=name) for path in files if is_workbench(path)}
+    zeb_files = [path for path in files if is_zeb_file(path)]
+    pose_errors, pose_notes = read_zeb_files(zeb_files)
     found = [
         imported
         for path in files
-        if path not in databases
+        if path not in databases and path not in zeb_files
         for imported in reader(path)(path, split=split, tasks=tasks)
     ]
     if tasks is not None and not any(i.task == "hpatches/retrieval" for i in found):
         raise InputError("`tasks` has no effect: these files have no retrieval results of HPatches")
     if split is not None and not found:
-        raise InputError("`split` has no effect: results of DescriptorWorkbench have no splits; omit it")
+        tool = "ZEB" if pose_errors else "DescriptorWorkbench"
+        raise InputError(f"`split` has no effect: results of {tool} have no splits; omit it")
     kept = [i for i in found if split is None or i.split == split]
     if found and not kept:
         have = ", ".join(sorted({str(i.split) for i in found}))
         raise InputError(f"these files have no results of split {split!r}; their splits are {have}")
     rows_of = (row for rows, _ in databases.values() for row in rows)
-    own = {i.name for i in kept} | {row.get("base", row["name"]) for row in rows_of}
+    own = (
+        {i.name for i in kept}
+        | {p.method for p in pose_errors}
+        | {row.get("base", row["name"]) for row in rows_of}
+    )
     if name is not None and len(own) > 1:
         raise InputError(
             f"`name` renames a single descriptor, but these files have {len(own)}: {', '.join(sorted(own))}"
         )
     runs: list[Run] = []
     told: list[str] = []
-    with _all_or_none(store, files):
+    ours = {hash_file(path) for path in files} | {p.sha256 for p in pose_errors}
+    with _all_or_none(store, ours):
         for path, (rows, notes) in databases.items():
             more, noted = save_workbench(path, rows, store, name=name)
             runs += more
             told += [*notes, *noted]
         runs += [save_imported(i, store, name=name) for i in kept]
-    return runs, list(dict.fromkeys([*told, *(n for i in kept for n in i.notes)]))
+        poses = [save_zeb(p, store, name=name) for p in pose_errors]
+    notes = [*told, *(n for i in kept for n in i.notes), *(n for p in poses for n in p.warnings), *pose_notes]
+    return [*runs, *poses], list(dict.fromkeys(notes))
 
 
 @contextlib.contextmanager
-def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
-    """Undo the import if a file fails: remove the runs imported within the block."""
+def _all_or_none(store: Store, ours: Collection[str]) -> Iterator[None]:
+    """Undo the import if a file fails: remove the runs imported within the block.
+
+    `ours` are the hashes of the files.
+    """
     before = {run for run, _, _ in run_names(store)}
     try:
         yield
     except TiepointError:
-        ours = {hash_file(path) for path in files}
         new = [
             head.id
             for head in load_heads(store)
@@ -112,7 +125,9 @@ def expand_paths(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             inside = sorted(
-                p for p in path.rglob("*") if p.suffix in (*SUFFIXES, *DATABASE_SUFFIXES) and p.is_file()
+                p
+                for p in path.rglob("*")
+                if p.is_file() and (p.suffix in (*SUFFIXES, *DATABASE_SUFFIXES) or is_zeb_file(p))
             )
             if not inside:
                 raise InputError(f"{path} has no result files; known suffixes are {_ENDINGS}")

@@ -40,7 +40,7 @@ def replay_runs(
     own = _protocol(task, list(runs.values()), protocol)
     _check_same_units(runs)
     comparison = task.comparison(own)
-    records = {name: _records(store, run, comparison, own) for name, run in runs.items()}
+    records = {name: stored_records(store, run, comparison, own) for name, run in runs.items()}
     scores = {
         name: unit_score(task, stored_facts(task, found), own, settings.metric, settings.group)
         for name, found in records.items()
@@ -103,7 +103,8 @@ def _keys(run: StoredRun, comparison: str) -> dict[str, str]:
     return {unit: by[comparison] for unit, by in run.manifest.units.items() if comparison in by}
 
 
-def _records(store: Store, run: StoredRun, comparison: str, protocol: str) -> dict[str, Records]:
+def stored_records(store: Store, run: StoredRun, comparison: str, protocol: str) -> dict[str, Records]:
+    """Return the records of all units of a run. Raise an error if it has none under the protocol."""
     keys = _keys(run, comparison)
     if not keys or len(keys) < len(run.manifest.units):
         raise InputError(f"run {run.id} has no records under {protocol}; run it again first")

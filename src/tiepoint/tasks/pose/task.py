@@ -32,6 +32,16 @@ from ..unit_values import (
     unit_weights,
 )
 from .compare import Poses, compare, pose_row_errors
+from .imported import (
+    has_imported_facts,
+    imported_facts,
+    imported_scores,
+    imported_values,
+    imported_weights,
+    is_imported,
+    only_pairs,
+    unit_keys,
+)
 from .protocols import PROTOCOLS, ImageFrame, PoseProtocol, exact_protocol, parse_image_frame
 from .score import HEADLINE_DEG, headline_rows, pair_shares, pose_values, protocol_of, score
 from .steps import ARROW, pose_step_chain, pose_step_tables, steps_comparison_name
@@ -142,8 +152,8 @@ class RelativePose(PairsTask):
     options = RelativeOptions
     libraries = ("cv2", "poselib")
     means: ClassVar[Means] = {
-        "auc": frozenset({"threshold_deg"}),
-        "accuracy": frozenset({"threshold_deg"}),
+        "auc": frozenset({"threshold_deg", "set"}),
+        "accuracy": frozenset({"threshold_deg", "set"}),
         "map": frozenset({"threshold_deg"}),
         "maa": frozenset(),
         "mean_auc": frozenset(),
@@ -195,7 +205,13 @@ class RelativePose(PairsTask):
             "inliers": count("matches that agree with the estimated pose, mean over pairs"),
             "matches": count("matches, mean over pairs"),
             "failures": MetricInfo("pairs for which some call gave no pose", unit="count", better="lower"),
+            "failures_with_right_matches": MetricInfo(
+                "imported pairs without a pose that have at least 100 correct matches and 90 % correct ones",
+                unit="count",
+                better="lower",
+            ),
         },
+        other_headlines=(("auc", "threshold_deg=5"),),
         columns=("auc", "accuracy", "precision", "matches", "inliers", "failures"),
         choose_columns=_choose_columns,
         table_note="auc is the area up to 5, 10 and 20 degrees",
@@ -251,13 +267,30 @@ class RelativePose(PairsTask):
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Compute the scores under a protocol, using only the records."""
         self.comparison(protocol)
-        return score(records, protocol)
+        return imported_scores(records, protocol) if is_imported(records) else score(records, protocol)
+
+    def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
+        """Return the properties of all pairs. Imported pose errors have one record for all pairs."""
+        if is_imported(records.values()):
+            return {key: facts for r in records.values() for key, facts in imported_facts(r).items()}
+        return super().record_facts(records)
+
+    def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
+        """Return imported pose errors restricted to the pairs that all of them have."""
+        if not records or not all(is_imported([r]) for r in records):
+            return None
+        keys = set.intersection(*(set(unit_keys(r)) for r in records))
+        return [only_pairs(r, keys) for r in records]
 
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
         """Return equal weights of the pairs; under `exact` half for each direction of the same two images."""
-        self.raceable_parts(metric, group)
+        parts = self.raceable_parts(metric, group)
+        if has_imported_facts(units):
+            return imported_weights(units, metric, parts)
+        if "set" in parts:
+            raise not_raceable(self.name, metric, group, "only imported results have sets")
         self.check_raceable(units, protocol, metric, group)
         images = {key: facts.images or (key, "") for key, facts in units.items()}
         sizes = dict.fromkeys(units, 1.0)
@@ -296,6 +329,9 @@ class RelativePose(PairsTask):
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
         """Return the mean over seeds or repeats of each pair. Areas are exact under every protocol."""
+        if is_imported(records.values()):
+            parts = group_parts(group)
+            return {k: v for r in records.values() for k, v in imported_values(r, metric, parts).items()}
         return pose_values(records, protocol, metric, group_parts(group)) if records else {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
