@@ -158,10 +158,9 @@ def jpeg_compressed(image: Image, quality: float) -> Image:
         return image.copy()
     scale = 5000 // int(quality) if quality < 50 else 200 - 2 * int(quality)
     table = np.clip((JPEG_LUMINANCE * scale + 50) // 100, 1, 255).astype(np.float64)
-    u, x = np.mgrid[:8, :8]
-    cosines = np.cos((2 * x + 1) * u * np.pi / 16)
-    scale = np.where(np.arange(8) == 0, 1 / math.sqrt(2), 1.0)
-    factors = 0.25 * np.outer(scale, scale)
+    cosines = np.cos(np.outer(np.arange(8), 2 * np.arange(8) + 1) * np.pi / 16)
+    weights = np.where(np.arange(8) == 0, 1 / math.sqrt(2), 1.0)
+    factors = 0.25 * np.outer(weights, weights)
     return _bytes(loops.quantise(_table(image), cosines, factors, table), image)
 
 

@@ -10,9 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 from ..core.records import Arrays, Features, Item, Records
 from ..core.scores import SceneCurves, Score
 from ..datasets.image_pairs.ground_truth import PairTruth
+from ..stats.breakdown import StressCurve
 from .base import Column, TaskData
 from .cases import Cases, DenseCase, MatchedPair, QueryCase
 from .steps import StepTable
+from .stress.kinds import StressKind
 from .unit_values import UnitFacts, UnitWeights
 
 CurvePoints = tuple[str, str, Any, Any]
@@ -35,6 +37,16 @@ class HasSceneCurves(Protocol):
 
     def scene_curves(self, records: Sequence[Records]) -> Iterable[SceneCurves]:
         """Compute the curves of each scene under the protocol `exact`."""
+
+
+@runtime_checkable
+class HasStressCurves(Protocol):
+    """Task whose scores are measured at several levels of one change to images."""
+
+    kind: StressKind
+
+    def stress_curves(self, tables: Mapping[tuple[str, str], object]) -> Mapping[str, StressCurve]:
+        """Return the curve with its breakdown point by metric, from scene values by metric and group."""
 
 
 @runtime_checkable

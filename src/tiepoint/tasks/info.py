@@ -19,6 +19,7 @@ UNITS = {
     "deg": (1.0, "°", "degrees"),
     "units": (1.0, "units", "units of the truth"),
     "count": (1.0, "", "a count"),
+    "level": (1.0, "", "a level"),
 }
 """Display of a stored value by its unit: factor, symbol and name."""
 POOLED_LIST = "it ranks the pairs of all scenes in one list, so what a unit adds depends on all others"

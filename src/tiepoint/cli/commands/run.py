@@ -169,11 +169,11 @@ def _run_requests(
         resumable(),
     ):
         work = RunMonitor(progress)
-        with _suggest_spec(opened):
+        with suggest_spec(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
         with RunSession(opened.root, cluster, print_status) as session:
             session.submit(prepared, opened, work)
-            runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)
+            runs, code = evaluate_each(prepared, opened, session, work, write_results, results_form)
     if as_json:
         print_runs_json(runs, merge_warnings(runs))
     else:
@@ -204,7 +204,7 @@ def _check_arguments(
 
 
 @contextlib.contextmanager
-def _suggest_spec(store: Store) -> Iterator[None]:
+def suggest_spec(store: Store) -> Iterator[None]:
     """Within this block, extend the error for an unknown method name by a suggestion.
 
     If stored runs have this display name, the error names the specification of their method.
@@ -257,7 +257,7 @@ class RunMonitor:
             del self._done[stage]
 
 
-def _evaluate(
+def evaluate_each(
     prepared: list[PreparedRun],
     store: Store,
     shared: RunSession,
