@@ -40,7 +40,7 @@ class MethodCurve:
 
     @property
     def interval(self) -> str:
-        """95 % interval of the breakdown point as text. Empty with fewer than six scenes."""
+        """95 % interval of the breakdown point as text. Empty without one."""
         return interval_text(self.curve, self.kind)
 
     def to_dict(self) -> dict[str, Any]:

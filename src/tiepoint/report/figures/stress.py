@@ -17,7 +17,8 @@ from .svg import INK, ROW_INCHES, Drawing, look, text_width
 WIDTH, HEIGHT, TOP = 5.2, 2.7, 0.15
 MAX_METHODS = 8
 MAX_NAME_CHARS = 34
-MAX_TICKS = 9
+LEAST_GAP = 0.14
+"""Smallest distance of tick labels, as a share of the axis."""
 PANEL_ROWS = 10
 """Height of a panel in rows of `Drawing`."""
 ABOUT = (
@@ -65,11 +66,11 @@ def stress_panels(found: Sequence[TaskSection], metric: str | None = None) -> Fi
         axes.set_axis_off()
         for number, (_, some) in enumerate(by_kind):
             row, column = divmod(number, across)
-            low, left = 1 - (row + 0.80) / down, (column + 0.09) / across
-            panel = axes.inset_axes((left, low, 0.88 / across, 0.62 / down))
+            low, left = 1 - (row + 0.86) / down, (column + 0.10) / across
+            panel = axes.inset_axes((left, low, 0.86 / across, 0.74 / down))
             draw_panel(panel, some, looks)
             panel.set_title(some[0].kind.label, fontsize=8, pad=3)
-            panel.tick_params(labelsize=7)
+            panel.tick_params(labelsize=7, labelleft=column == 0)
             if column == 0:
                 panel.set_ylabel(f"{some[0].metric} (%)", fontsize=8)
         for number, c in enumerate(methods.values()):  # the legend needs lines of its own axes
@@ -97,7 +98,7 @@ def stress_panels(found: Sequence[TaskSection], metric: str | None = None) -> Fi
 def draw_panel(axes: Any, curves: Sequence[MethodCurve], looks: Mapping[str, int]) -> None:
     """Draw curve, fit and breakdown point of each method. Points have small vertical offsets."""
     kind = curves[0].kind
-    levels = sorted({x for c in curves for x in c.curve.levels}, key=kind.axis.to)
+    places = {x: kind.axis.to(x) for c in curves for x in c.curve.levels}
     for number, c in enumerate(curves):
         style = look(looks.get(c.method, number))
         x = [kind.axis.to(level) for level in c.curve.levels]
@@ -120,18 +121,23 @@ def draw_panel(axes: Any, curves: Sequence[MethodCurve], looks: Mapping[str, int
             clip_on=False,
             zorder=5,
         )
-    shown = _ticks(levels)
-    axes.set_xticks([kind.axis.to(x) for x in shown], labels=[f"{x:g}" for x in shown])
+    shown = _ticks(places)
+    axes.set_xticks([places[x] for x in shown], labels=[f"{x:g}" for x in shown])
     axes.set_ylim(-2, 103)
     axes.axhline(0, color=INK, linewidth=0.5, alpha=0.5)
     axes.grid(True)
 
 
-def _ticks(levels: Sequence[float]) -> list[float]:
-    """Return at most nine levels, the first and the last among them."""
-    step = -(-(len(levels) - 1) // (MAX_TICKS - 1)) or 1
-    kept = list(levels[::step])
-    return kept if kept[-1] == levels[-1] else [*kept, levels[-1]]
+def _ticks(places: Mapping[float, float]) -> list[float]:
+    """Return levels whose places are far enough apart for labels, the first and the last among them."""
+    levels = sorted(places, key=lambda x: places[x])
+    first, last = places[levels[0]], places[levels[-1]]
+    gap = LEAST_GAP * (last - first)
+    kept = [levels[0]]
+    for level in levels[1:-1]:
+        if places[level] - places[kept[-1]] >= gap and last - places[level] >= gap:
+            kept.append(level)
+    return [*kept, levels[-1]]
 
 
 def _legend(axes: Any, curves: Sequence[MethodCurve], x: float, below: float) -> None:

@@ -89,8 +89,8 @@ def point_text(point: BreakdownPoint, kind: StressKind) -> str:
 
 
 def interval_text(curve: StressCurve, kind: StressKind) -> str:
-    """Return the interval of a breakdown point as text. Empty without an interval."""
-    if curve.interval is None:
+    """Return the interval of a breakdown point as text. Empty if it has no width or does not exist."""
+    if curve.interval is None or curve.interval == (curve.point, curve.point):
         return ""
     low, high = (point_text(point, kind) for point in curve.interval)
     return f"[{low}, {high}]"
