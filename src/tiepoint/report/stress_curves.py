@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import UnknownNameError
+from ..datasets.stress_kinds import StressKind
 from ..run.result import Run
 from ..stats.breakdown import BreakdownPoint, StressCurve
 from ..tasks.capabilities import HasStressCurves
-from ..tasks.stress.kinds import StressKind
 from ..tasks.stress.score import DESCRIPTIONS, METRICS, NOT_MONOTONE, interval_text, point_text
 from .runs.sections import TaskSection, sections
 

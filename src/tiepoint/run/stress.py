@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, UnknownNameError
-from ..tasks.stress.kinds import KINDS
+from ..datasets.stress_kinds import KINDS
 from ..tasks.stress.score import METRICS
 from .request import RunRequest
 

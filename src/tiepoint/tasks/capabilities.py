@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 from ..core.records import Arrays, Features, Item, Records
 from ..core.scores import SceneCurves, Score
 from ..datasets.image_pairs.ground_truth import PairTruth
+from ..datasets.stress_kinds import StressKind
 from ..stats.breakdown import StressCurve
 from .base import Column, TaskData
 from .cases import Cases, DenseCase, MatchedPair, QueryCase
 from .steps import StepTable
-from .stress.kinds import StressKind
 from .unit_values import UnitFacts, UnitWeights
 
 CurvePoints = tuple[str, str, Any, Any]

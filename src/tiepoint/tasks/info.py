@@ -74,6 +74,15 @@ EVD = """@article{mishkin2015mods,
   journal = {Computer Vision and Image Understanding},
   year    = {2015}
 }"""
+ASIFT = """@article{morel2009asift,
+  author  = {Jean-Michel Morel and Guoshen Yu},
+  title   = {{ASIFT}: A New Framework for Fully Affine Invariant Image Comparison},
+  journal = {SIAM Journal on Imaging Sciences},
+  volume  = {2},
+  number  = {2},
+  pages   = {438--469},
+  year    = {2009}
+}"""
 SPAIR = """@article{min2019spair,
   author  = {Juhong Min and Jongmin Lee and Jean Ponce and Minsu Cho},
   title   = {{SPair-71k}: A Large-scale Benchmark for Semantic Correspondence},

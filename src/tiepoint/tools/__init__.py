@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tools around a benchmark: `race` methods with few units, `plan` how many scenes a benchmark needs."""
+"""Tools around a benchmark: `race` methods, `plan` its size, `stress` methods until they break."""
 
 from .planning import plan
 from .racing import RaceResult, race
+from .stress import StressResult, stress
 
-__all__ = ["RaceResult", "plan", "race"]
+__all__ = ["RaceResult", "StressResult", "plan", "race", "stress"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import InputError
+from ...datasets.stress_kinds import KINDS
 from ...formats.csv_table import to_csv
-from ...tasks.stress.kinds import KINDS
 from ..runs.sections import TaskSection
-from ..stress_curves import MethodCurve, method_curves
+from ..stress_curves import LIMITS, MethodCurve, method_curves
 from .figure import Figure, escape_mathtext, only_best, short
 from .svg import INK, ROW_INCHES, Drawing, look, text_width
 
@@ -45,7 +45,7 @@ def stress_figure(section: TaskSection) -> Figure | None:
     picture = Drawing(
         draw, label=f"{kind.name}: score by level", width=WIDTH, height=HEIGHT + below, bottom=below, top=TOP
     )
-    caption = ABOUT + only_best(len(drawn), len(every))
+    caption = f"{ABOUT} {LIMITS}" + only_best(len(drawn), len(every))
     title = f"Where methods break: {kind.name}."
     return Figure(f"stress {section.title}", title, caption, picture, _data(every), kind="stress")
 
@@ -92,7 +92,9 @@ def stress_panels(found: Sequence[TaskSection], metric: str | None = None) -> Fi
         rows=rows,
     )
     data = _data([c for _, some in by_kind for c in some])
-    return Figure("stress", "Where methods break.", ABOUT, picture, data, wide=True, kind="stress")
+    return Figure(
+        "stress", "Where methods break.", f"{ABOUT} {LIMITS}", picture, data, wide=True, kind="stress"
+    )
 
 
 def draw_panel(axes: Any, curves: Sequence[MethodCurve], looks: Mapping[str, int]) -> None:

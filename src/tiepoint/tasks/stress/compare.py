@@ -23,7 +23,7 @@ CORNER_PX = 5.0
 """Mean corner error at which `corner` reaches 0."""
 
 
-def pair_result(
+def compare_pair(
     arrays: Arrays, name: str, H: Floats, size: Size, options: Any
 ) -> dict[str, int | float | bool]:
     """Return the counts and scores of one pair. Scores that a method cannot have are NaN."""

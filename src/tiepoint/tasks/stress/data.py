@@ -18,6 +18,7 @@ from ...core.records import Arrays, Features, ImageFacts, Item, Records, Unit
 from ...datasets.image_pairs.ground_truth import points_on_plane
 from ...datasets.image_pairs.pair import PairPayload
 from ...datasets.single_images import by_scene
+from ...datasets.stress_kinds import RULES, StressKind
 from ...formats.image.reader import read_image, read_size
 from ...geometry.image_changes import Image, Size, resized
 from ...methods.source_files import library_versions
@@ -26,8 +27,7 @@ from ..base import BaseTaskData
 from ..cases import MatchedPair
 from ..options import Names, TaskOptions, parse_list
 from ..pairs.data import PLACES, matches_of
-from .compare import pair_result, transfer_error
-from .kinds import RULES, StressKind
+from .compare import compare_pair, transfer_error
 
 Floats = NDArray[np.float64]
 SMALLEST_PX = 32
@@ -182,7 +182,7 @@ class OpenStress(BaseTaskData):
         """Compute the records of one scene: one row per level."""
         scene, size = unit.key, self.sizes[unit.key]
         rows = [
-            pair_result(features.arrays(name), name, self.homography(scene, level), size, self.options)
+            compare_pair(features.arrays(name), name, self.homography(scene, level), size, self.options)
             for name, level in zip(unit.items, self.levels, strict=True)
         ]
         columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...core.records import Records
 from ...core.scores import CAUTION, SceneValues, Score, group_name
+from ...datasets.stress_kinds import StressKind
 from ...stats.breakdown import BreakdownPoint, StressCurve, stress_curve
 from ..scene_means import score_from_scenes
 from .compare import CORNER_PX, MATCH_PX
-from .kinds import StressKind
 
 METRICS = ("corner", "mma", "matching_score")
 DESCRIPTIONS = {
@@ -25,7 +25,7 @@ NOT_MONOTONE = 0.05
 """Rise of a curve above its fit from which a breakdown point alone misleads."""
 
 
-def stress_scores(records: Sequence[Records], kind: StressKind) -> list[Score]:
+def score_levels(records: Sequence[Records], kind: StressKind) -> list[Score]:
     """Return the scores of all levels, of each level and of each scene, and the breakdown points."""
     if not records:
         return []
@@ -74,7 +74,7 @@ def curves_from_values(tables: Mapping[tuple[str, str], object], kind: StressKin
 def point_text(point: BreakdownPoint, kind: StressKind) -> str:
     """Return a breakdown point as text.
 
-    >>> from .kinds import KINDS
+    >>> from tiepoint.datasets.stress_kinds import KINDS
     >>> tilt, jpeg = KINDS["tilt"], KINDS["jpeg"]
     >>> point_text(BreakdownPoint(46.957), tilt), point_text(BreakdownPoint(75.0, beyond=True), tilt)
     ('47.0°', '> 75°')

@@ -11,13 +11,14 @@ from ...core.errors import InputError
 from ...core.records import Records
 from ...core.scores import Score
 from ...datasets.single_images import first_images
+from ...datasets.stress_kinds import KINDS, StressKind
 from ...stats.breakdown import StressCurve
 from ..base import BaseTask, MetricInfo, TaskInfo
 from ..cases import Cases, pair_cases
+from ..info import ASIFT
 from ..unit_values import Means, MeansOfUnits, Reasons, UnitFacts, UnitWeights, unit_weights
 from .data import NoiseOptions, OpenStress, StressOptions
-from .kinds import KINDS, StressKind
-from .score import DESCRIPTIONS, METRICS, curves_from_values, stress_scores
+from .score import DESCRIPTIONS, METRICS, curves_from_values, score_levels
 
 _CHANGES = {
     "rotation": "be rotated",
@@ -74,6 +75,7 @@ class Stress(MeansOfUnits, BaseTask):
             columns=(*METRICS, "breakdown_corner"),
             summary_metrics=("corner", "breakdown_corner"),
             table_note="scores are means over all levels; the breakdown point is a level",
+            cite=(ASIFT,) if kind.name == "tilt" else (),
             licence="images: the licence of their dataset",
             title=f"Stress: {kind.name}",
         )
@@ -92,7 +94,7 @@ class Stress(MeansOfUnits, BaseTask):
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Compute the scores from records."""
         self.comparison(protocol)
-        return stress_scores(records, self.kind)
+        return score_levels(records, self.kind)
 
     # races
 

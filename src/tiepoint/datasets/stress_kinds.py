@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.image_changes import (
+from ..geometry.image_changes import (
     Image,
     Size,
     Warp,
@@ -22,7 +22,7 @@ from ...geometry.image_changes import (
     tilt,
     warped,
 )
-from ...stats.breakdown import LINEAR, LOG2, QUALITY, Axis
+from ..stats.breakdown import LINEAR, LOG2, QUALITY, Axis
 
 RULES = 1
 """Version of the changes. It is part of the cache key of the changed images."""
