@@ -131,7 +131,7 @@ KINDS = {
             LINEAR,
             "blur (sigma, px)",
             "{} px",
-            "px",
+            "level",
             change=lambda image, level, _scene, _seed: blurred(image, level),
         ),
         StressKind(
