@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from tiepoint.core.errors import ErrorCollector, InputError, ProblemsError, Unkn
 from tiepoint.core.records import Features
 from tiepoint.datasets.reconstructions.poses import PoseBuilder
 from tiepoint.datasets.reconstructions.scenes import EstimatedScene, true_scene
+from tiepoint.datasets.stress_kinds import KINDS
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks import TASKS
@@ -46,6 +48,7 @@ DRAWN = {
     "num_distractors_per_scene": 1, "border_px": 12,
 }  # fmt: skip
 PLANAR = {"scenes": "s1", "images": "nowhere", "threshold_px": "40", "side_px": 20, "seeds": "2"}
+STRESSED = {"scenes": "b", "max_side": 36, "estimator": "magsac", "ransac_px": 0.5, "max_iterations": 1}
 
 FLIPS: dict[str, dict[str, Any]] = {
     "hpatches/verification": {"split": "a", "tasks": None, "lists": "clean"},
@@ -86,6 +89,8 @@ FLIPS: dict[str, dict[str, Any]] = {
         "scenes": "s0", "images": "nowhere", "estimator": "opencv", "threshold_px": 4, "side_px": "500",
         "seeds": 3, "frame": "long:300", "permutation_seed": 1, "budget": "20,30", "cluster": "image",
     },
+    **{f"stress/{kind.name}": {**STRESSED, "levels": kind.levels[::2]} for kind in KINDS.values()},
+    "stress/noise": {**STRESSED, "levels": "0,20", "seed": 1},
     "sfm/poses": {"scenes": "s1", "position_accuracy": 0.5, "absolute": "umeyama", "cluster": "image"},
 }  # fmt: skip
 """By task and option a value that is not the default."""
@@ -216,7 +221,29 @@ def sfm_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     return {}, lambda options: ScoredPoses(made.open_scenes(scenes, options), estimates), lambda _: None
 
 
+def stress_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    """Matches with outliers that depend on the pixels of both images."""
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        write_image(tmp_path / f"{name}.png", rng.integers(0, 256, (50, 60, 3)).astype(np.uint8))
+
+    def features(opened: Any) -> Features:
+        def matches(name: str) -> Any:
+            images = opened.read_item(name)
+            item = next(i for i in opened.items if i.key == name)
+            draw = np.random.default_rng(zlib.crc32(images.image1.tobytes()))
+            found = dict(opened.oracle_features(item, 0.7))
+            wrong = draw.random(len(found["points0"])) < 0.6
+            found["points1"] = found["points1"] + wrong[:, None] * draw.normal(0, 9, found["points1"].shape)
+            return {**found, "keypoints0": np.array([999]), "keypoints1": np.array([999])}
+
+        return Features(matches)
+
+    return {"max_side": 48}, lambda options: task.open(tmp_path, options), features
+
+
 CASES = {
+    "stress": stress_case,
     "patches": patch_case,
     "keypoints": keypoint_case,
     "dense": dense_case,
@@ -234,7 +261,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Task], Any]:
     @cache
     def made(name: str) -> Any:
         task, folder = TASKS.load(name), tmp_path_factory.mktemp("options")
-        return folder, *CASES[task.family](task, folder)
+        return folder, *CASES.get(name.partition("/")[0], CASES[task.family])(task, folder)
 
     return made
 

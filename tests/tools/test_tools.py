@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tiepoint.tools`: races and plans from Python, imported on demand."""
+"""`tiepoint.tools`: races, plans and stress curves from Python, imported on demand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tiepoint as tp
+from stress_world import write_images
 from tiepoint.core.errors import InputError
 
 _SPEC = importlib.util.spec_from_file_location(
@@ -65,3 +66,32 @@ def test_race_wrong_arguments_raise(tmp_path: Path) -> None:
         race(["a", "b"], replay=True, data=tmp_path)
     with pytest.raises(InputError, match="`keep` has no effect"):
         race(["a", "b"], task="t", data=tmp_path, keep=True)
+
+
+def test_stress_from_python(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    from tiepoint.tools import stress
+
+    images = write_images(tmp_path)
+    methods = [f"{tmp_path / 'mine.py'}:{name}" for name in ("Still", "Sharp")]
+    store = tmp_path / "store"
+    with pytest.warns(UserWarning, match="reduced to 40 px"):
+        found = stress(methods, images=images, kinds=["noise", "rotation"], max_side=40, seed=3, store=store)
+    assert [r.task for r in found.runs] == ["stress/rotation"] * 2 + ["stress/noise"] * 2
+    frame = found.to_frame()
+    assert list(frame.columns) == ["kind", "method", "level", "mean", "fit"]
+    assert len(frame) == 2 * (13 + 8)
+    points = found.breakdown().set_index(["kind", "method"])
+    assert points.beyond["noise", "Still"]
+    assert 0 < points.breakdown["rotation", "Still"] <= 15
+    assert "Rotation is not monotone" in str(found)
+    assert str(found).splitlines()[0].split() == ["kind", "Still", "Sharp"]
+    assert found.plot(tmp_path / "all.svg").csv.startswith("method,kind,metric,level")
+    runs = {r.id for r in found.runs}
+    matrix = stress([f"{tmp_path / 'mine.py'}:Matrix"], images=images, kinds=["noise"], store=store)
+    assert not runs & {r.id for r in matrix.runs}
+    assert [c.point for c in matrix.curves] == ["> 80"]
+    with pytest.raises(InputError, match="list of kinds"):
+        stress("sift", images=images, kinds="noise")
+    with pytest.raises(InputError, match="at least one method"):
+        stress([], images=images)

@@ -20,6 +20,7 @@ from .commands import (
     score,
     serve,
     show,
+    stress,
 )
 from .commands.data import check_data_command, cut, make, pack, tasks
 from .commands.data_get import get
@@ -68,6 +69,7 @@ def mount(app: typer.Typer) -> None:
     app.command("run")(run.run)
     app.command("plan")(plan.plan_command)
     app.command("race")(race.race_command)
+    app.command("stress")(stress.stress_command)
     app.command("score")(score.score_command)
     app.command("describe")(describe.describe)
     app.command("compare")(compare.compare_command)

@@ -50,6 +50,8 @@ for _name, _target in (
     ("semantic/pck", "semantic.task:TASK"),
 ):
     TASKS.add(_name, f"tiepoint.tasks.{_target}", family="pairs")
+for _name in ("rotation", "scale", "tilt", "blur", "gamma", "jpeg", "noise"):
+    TASKS.add(f"stress/{_name}", f"tiepoint.tasks.stress.task:{_name.upper()}", family="pairs")
 TASKS.add("sfm/poses", "tiepoint.tasks.sfm.poses.task:TASK", family="sfm")
 
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 from ..core.records import Arrays, Features, Item, Records
 from ..core.scores import SceneCurves, Score
 from ..datasets.image_pairs.ground_truth import PairTruth
+from ..datasets.stress_kinds import StressKind
+from ..stats.breakdown import StressCurve
 from .base import Column, TaskData
 from .cases import Cases, DenseCase, MatchedPair, QueryCase
 from .steps import StepTable
@@ -35,6 +37,16 @@ class HasSceneCurves(Protocol):
 
     def scene_curves(self, records: Sequence[Records]) -> Iterable[SceneCurves]:
         """Compute the curves of each scene under the protocol `exact`."""
+
+
+@runtime_checkable
+class HasStressCurves(Protocol):
+    """Task whose scores are measured at several levels of one change to images."""
+
+    kind: StressKind
+
+    def stress_curves(self, tables: Mapping[tuple[str, str], object]) -> Mapping[str, StressCurve]:
+        """Return the curve with its breakdown point by metric, from scene values by metric and group."""
 
 
 @runtime_checkable

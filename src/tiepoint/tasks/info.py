@@ -19,6 +19,7 @@ UNITS = {
     "deg": (1.0, "°", "degrees"),
     "units": (1.0, "units", "units of the truth"),
     "count": (1.0, "", "a count"),
+    "level": (1.0, "", "a level"),
 }
 """Display of a stored value by its unit: factor, symbol and name."""
 POOLED_LIST = "it ranks the pairs of all scenes in one list, so what a unit adds depends on all others"
@@ -72,6 +73,15 @@ EVD = """@article{mishkin2015mods,
   title   = {{MODS}: Fast and Robust Method for Two-View Matching},
   journal = {Computer Vision and Image Understanding},
   year    = {2015}
+}"""
+ASIFT = """@article{morel2009asift,
+  author  = {Jean-Michel Morel and Guoshen Yu},
+  title   = {{ASIFT}: A New Framework for Fully Affine Invariant Image Comparison},
+  journal = {SIAM Journal on Imaging Sciences},
+  volume  = {2},
+  number  = {2},
+  pages   = {438--469},
+  year    = {2009}
 }"""
 SPAIR = """@article{min2019spair,
   author  = {Juhong Min and Jongmin Lee and Jean Ponce and Minsu Cho},

@@ -88,7 +88,7 @@ def plot(
     kind: str = typer.Argument(
         None,
         metavar="[KIND]",
-        help="Figure: scores, scenes, time, bytes, differences, race or a curve; without it, list all.",
+        help="Figure: scores, scenes, time, bytes, stress, differences, race, a curve; default: list all.",
     ),
     methods: list[str] = typer.Argument(
         None, metavar="[METHOD...]", help="Methods or run ids; by default all. For race: its id."

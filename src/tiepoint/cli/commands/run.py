@@ -214,7 +214,7 @@ def _run_requests(
         resumable(),
     ):
         work = RunMonitor(progress)
-        with _suggest_spec(opened):
+        with suggest_spec(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
         if subset is not None:
             from ...run.subset.choose import restrict_to_subset
@@ -222,7 +222,7 @@ def _run_requests(
             prepared = restrict_to_subset(prepared, subset, opened)
         with RunSession(opened.root, cluster, print_status) as session:
             session.submit(prepared, opened, work)
-            runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)
+            runs, code = evaluate_each(prepared, opened, session, work, write_results, results_form)
     if as_json:
         print_runs_json(runs, merge_warnings(runs))
     else:
@@ -253,7 +253,7 @@ def _check_arguments(
 
 
 @contextlib.contextmanager
-def _suggest_spec(store: Store) -> Iterator[None]:
+def suggest_spec(store: Store) -> Iterator[None]:
     """Within this block, extend the error for an unknown method name by a suggestion.
 
     If stored runs have this display name, the error names the specification of their method.
@@ -306,7 +306,7 @@ class RunMonitor:
             del self._done[stage]
 
 
-def _evaluate(
+def evaluate_each(
     prepared: list[PreparedRun],
     store: Store,
     shared: RunSession,

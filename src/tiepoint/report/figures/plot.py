@@ -20,8 +20,10 @@ from .figure import Figure
 from .heat_map import heat_map
 from .intervals import comparison_scores, differences_figure, intervals_figure
 from .pareto import COSTS, pareto_figure
+from .stress import stress_figure, stress_panels
 
 KINDS: dict[str, Callable[[TaskSection], Figure | None]] = {
+    "stress": stress_figure,
     "scores": intervals_figure,
     "scenes": heat_map,
     "time": lambda section: pareto_figure(section, COSTS[0]),
@@ -63,9 +65,9 @@ def plot(
     """Return one figure of runs (as in the report) or of a comparison.
 
     Args:
-        kind: ``scores``, ``scenes``, ``time``, ``bytes`` or the name of a curve (``pr``, ``roc``,
-            ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown kind raises an
-            error that lists the available kinds.
+        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``stress`` or the name of a curve (``pr``,
+            ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown kind
+            raises an error that lists the available kinds.
         of: A run, runs, or a comparison.
         task: Task of the runs; required if several tasks have the figure.
         protocol: Protocol of the scores; by default `exact` or a protocol of the runs.
@@ -128,6 +130,8 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
                 reason = "it needs three methods with a measured cost"
             raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; available: {existing}")
         raise UnknownNameError("kind of figure", kind, known)
+    if kind == "stress" and len({s.task for s, _ in by_section}) == len(by_section) > 1:
+        return stress_panels([s for s, _ in by_section])
     if len(by_section) > 1:
         titles = ", ".join(s.title for s, _ in by_section)
         several = "task" if len({s.task for s, _ in by_section}) > 1 else "dataset"

@@ -21,6 +21,7 @@ from ...report.figures.figure import Figure
 from ...report.figures.heat_map import heat_map
 from ...report.figures.intervals import intervals_figure
 from ...report.figures.pareto import COSTS, pareto_figure
+from ...report.figures.stress import stress_figure
 from ...report.leaderboard import leaderboard
 from ...report.paper_latex import PaperTexts, paper_texts
 from ...report.paper_tables import paper_tables, task_table
@@ -35,7 +36,7 @@ from ..rendering import figure_response as figure_answer
 from ..rendering import page
 from ..run_index import RunIndex
 
-KINDS = ("intervals", "heat", *COSTS)
+KINDS = ("stress", "intervals", "heat", *COSTS)
 """Figures that need no records. Curves read records and are drawn on request."""
 
 
@@ -156,6 +157,7 @@ def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | No
         number = kind.removeprefix("curve")
         return every[int(number)] if number.isdecimal() and int(number[:3]) < len(every) else None
     make: dict[str, Callable[[], Figure | None]] = {
+        "stress": lambda: stress_figure(section),
         "intervals": lambda: intervals_figure(section),
         "heat": lambda: heat_map(section),
         **{cost: lambda cost=cost: pareto_figure(section, cost) for cost in COSTS},  # type: ignore[misc]
