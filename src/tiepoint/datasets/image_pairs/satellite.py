@@ -57,8 +57,8 @@ def satellite_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
             )
         )
     if empty:
-        said = count_text(len(empty), "pair has", "pairs have")
-        findings.warnings.append(f"{said} no points and are skipped: {first_names(empty)}")
+        said = count_text(len(empty), "pair without points is", "pairs without points are")
+        findings.warnings.append(f"{said} skipped: {first_names(empty)}")
     return drafts
 
 

@@ -53,9 +53,12 @@ class WxbsTask(PairsTask):
     """Base class of both WxBS tasks: dataset split and recall at 0, 1, …, 19 pixels."""
 
     needs = "corrs"
-    protocols = ("exact", TOOL)
+    protocols: tuple[str, ...] = ("exact", TOOL)
     scoring_options = frozenset({"split"})
-    means: ClassVar[Means] = {"maa": frozenset(), "area": frozenset(), "recall": frozenset({"threshold_px"})}
+    means: ClassVar[Means] = {
+        **dict.fromkeys(("maa", "maa_10px", "area"), frozenset()),
+        "recall": frozenset({"threshold_px"}),
+    }
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """Return the pairs of the split. Pairs without a split belong to every split."""
@@ -99,7 +102,7 @@ class WxbsFundamental(WxbsTask):
     """Fundamental matrices returned by a method or estimated from its matches, scored on clicked points."""
 
     name = "wxbs/fundamental"
-    protocols = ("exact", TOOL, LOMA)
+    protocols: tuple[str, ...] = ("exact", TOOL, LOMA)
     options = FundamentalOptions
     libraries = ("cv2", "poselib")
     info = TaskInfo(
