@@ -216,8 +216,17 @@ def _by_property(
 
 
 def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
-    found = pair_areas(records, headline)
-    return [Score("auc", group_name(pair=name), value, 1) for name, value in found]
+    """Return the area and the floor of each pair."""
+    has_corners = ~np.isnan(errors_of(records, "error_px")).any(axis=0)
+    found = [
+        Score("auc" if corners else "landmark_auc", group_name(pair=name), value, 1)
+        for (name, value), corners in zip(pair_areas(records, headline), has_corners, strict=True)
+    ]
+    floors = {str(r.meta["pair"]): r.meta["floor_px"] for r in records}
+    return [
+        *found,
+        *(Score("floor_px", group_name(pair=k), v, 1) for k, v in floors.items() if v is not None),
+    ]
 
 
 def pair_areas(records: Sequence[Records], headline: int) -> list[tuple[str, float]]:
