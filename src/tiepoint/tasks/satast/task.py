@@ -125,6 +125,8 @@ class OpenSatast(OpenPairs):
         homography = comparison.startswith(HOMOGRAPHY)
         if homography:
             parts = {0: f"{name}{AGAIN}" if comparison == HOMOGRAPHY else name}
+        if not set(parts.values()) <= self.truths.keys():
+            raise InputError(f"{comparison} needs image 1 encoded again; remove jpeg=no")
         errors = []
         for turn, key in parts.items():
             arrays, truth = features.arrays(key), self.truth(key)
