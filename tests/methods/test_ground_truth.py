@@ -264,7 +264,16 @@ def test_dense_hooks_receive_no_truth(
 
 @cases("pairs")
 @pytest.mark.parametrize(
-    "task", ["pose/relative", "wxbs/fundamental", "wxbs/points", "evd/homography", "semantic/pck"]
+    "task",
+    [
+        "pose/relative",
+        "wxbs/fundamental",
+        "wxbs/points",
+        "evd/homography",
+        "homography/pairs",
+        "satast/points",
+        "semantic/pck",
+    ],
 )
 def test_pair_hooks_receive_no_truth(pairs: Path, tmp_path: Path, task: str, names: tuple[str, ...]) -> None:
     received: Received = []

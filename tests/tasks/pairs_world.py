@@ -30,6 +30,7 @@ def write_pairs(root: Path) -> Path:
                 "corrs": np.hstack([x, moved]).tolist(), "H": H.tolist(), "points0": x.tolist(),
                 "points1": moved.tolist(), "ids": list(range(8)), "visible1": list(range(8)),
                 "box0": [0, 0, 40, 30], "box1": [0, 0, 40, 30], "category": "cat" if k % 2 else "dog",
+                "modality": "pets",
                 "split": "val" if k == 3 else "test",
             }
         )  # fmt: skip

@@ -81,6 +81,9 @@ FLIPS: dict[str, dict[str, Any]] = {
     "wxbs/fundamental": {**PLANAR, "split": "val"},
     "wxbs/points": {"scenes": "s1", "images": "nowhere", "split": "val"},
     "evd/homography": PLANAR,
+    "homography/pairs": {**PLANAR, "turn": "90", "mirror": "yes"},
+    "mmim/homography": {**PLANAR, "turn": 180, "mirror": "yes", "categories": "cat"},
+    "satast/points": {**PLANAR, "by": "points", "turned": "no", "jpeg": "no"},
     "semantic/pck": {
         "scenes": "s1", "images": "nowhere", "alphas": "0.2", "length": "image", "categories": "cat",
         "back": "yes", "groups": {"cat": [[0, 1]]},

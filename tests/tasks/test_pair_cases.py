@@ -126,6 +126,9 @@ PAIR_TASKS = {
     "wxbs/fundamental": noisy_matches,
     "wxbs/points": small_flow,
     "evd/homography": noisy_matches,
+    "homography/pairs": noisy_matches,
+    "mmim/homography": noisy_matches,
+    "satast/points": small_flow,
     "semantic/pck": small_flow,
 }
 

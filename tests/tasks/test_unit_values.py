@@ -108,6 +108,13 @@ def test_unit_values_wide_baselines_sum_to_scores(tmp_path: Path, task: str, pro
     assert isinstance(rule, PairsTask)
 
 
+@pytest.mark.parametrize("task", ["homography/pairs", "mmim/homography", "satast/points"])
+def test_unit_values_homographies_sum_to_scores(tmp_path: Path, task: str) -> None:
+    pytest.importorskip("poselib")
+    data = pairs_world.write_pairs(tmp_path)
+    assert check(compared(task, data, pairs_world.noisy_matches, "exact"), "exact") >= 5
+
+
 @pytest.mark.parametrize("protocol", ["exact", "hpf", "geoaware"])
 def test_unit_values_semantic_sum_to_scores(tmp_path: Path, protocol: str) -> None:
     data = pairs_world.write_pairs(tmp_path)
@@ -189,6 +196,9 @@ def test_unit_values_tss_sum_to_scores(protocol: str) -> None:
         ("pose/relative", "auc", "rotation_deg=0-15,threshold_deg=5", "exact", "depend on rotation_deg"),
         ("evd/homography", "median_error_px", "all", "exact", "median"),
         ("wxbs/points", "unanswered", "all", "exact", "pools"),
+        ("homography/pairs", "corner_px", "all", "exact", "median"),
+        ("mmim/homography", "auc", "all", "minima", "sorted errors"),
+        ("satast/points", "auc", "all", "romav2-warp", "pools the points"),
         ("dense/flow", "aepe", "all", "exact", "errors in px are not bounded"),
         ("dense/flow", "flow_accuracy", "per=pixel", "exact", "depend on per"),
         ("keypoints/geometry", "repeatability", "all", "exact", "depends on the method"),

@@ -66,6 +66,10 @@ CAUTION = "caution: "
 """Prefix of the notes that are cautions. A score with a caution is marked wherever it is printed."""
 
 
+BELOW_FLOOR = "auc below the residual of the true homographies"
+"""Words of the caution about a threshold below the precision of the truth. Its score is in brackets."""
+
+
 NOT_DETERMINISTIC = "is not deterministic"
 """Words of the caution about a method, which all scores of a run carry."""
 

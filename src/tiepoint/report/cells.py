@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..core.scores import ScoreRow, caution_notes
+from ..core.scores import BELOW_FLOOR, ScoreRow, caution_notes
 from ..tasks.base import MetricInfo
 
 NO_VALUE = "\N{EN DASH}"
@@ -55,7 +55,7 @@ def score_cell(info: MetricInfo, score: ScoreRow | None, best: float | None = No
     if score.low is not None and score.high is not None:
         interval = f"{value_text(info, score.low)} {NO_VALUE} {value_text(info, score.high)}"
     return ScoreCell(
-        value_text(info, score.value),
+        bracketed(value_text(info, score.value), score),
         interval,
         score.value,
         best=score.value == best,
@@ -79,7 +79,17 @@ def terminal_cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
     interval = ""
     if score.low is not None and score.high is not None:
         interval = f"{factor * score.low:.1f}, {factor * score.high:.1f}"
-    return ScoreCell(f"{factor * score.value:.2f}", interval, score.value, caution=caution)
+    text = bracketed(f"{factor * score.value:.2f}", score)
+    return ScoreCell(text, interval, score.value, caution=caution)
+
+
+def bracketed(text: str, score: ScoreRow) -> str:
+    """Put the text of a score in brackets if its threshold is below the precision of the ground truth.
+
+    >>> bracketed("12.30", ScoreRow("exact", "auc", "all", 0.123, 9, note=f"caution: {BELOW_FLOOR}: 3 px"))
+    '(12.30)'
+    """
+    return f"({text})" if BELOW_FLOOR in (score.note or "") else text
 
 
 def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:

@@ -47,6 +47,9 @@ for _name, _target in (
     ("wxbs/fundamental", "wxbs.task:FUNDAMENTAL"),
     ("wxbs/points", "wxbs.task:POINTS"),
     ("evd/homography", "evd.task:TASK"),
+    ("homography/pairs", "homography.task:TASK"),
+    ("mmim/homography", "mmim.task:TASK"),
+    ("satast/points", "satast.task:TASK"),
     ("semantic/pck", "semantic.task:TASK"),
 ):
     TASKS.add(_name, f"tiepoint.tasks.{_target}", family="pairs")

@@ -43,7 +43,10 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     ),
     "semantic/pck": ("exact", "hpf", "dhpf", "cats", "dift", "geoaware", "distilldift-stretched"),
     "evd/homography": _WXBS,
-    "wxbs/fundamental": _WXBS,
+    "homography/pairs": ("exact",),
+    "mmim/homography": ("exact", "minima"),
+    "satast/points": ("exact", "romav2-homography", "romav2-warp"),
+    "wxbs/fundamental": (*_WXBS, "loma"),
     "wxbs/points": _WXBS,
 }  # fmt: skip
 """Protocols by task, listed here so that no task is imported."""

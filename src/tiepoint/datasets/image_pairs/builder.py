@@ -22,11 +22,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "corrs": ("corrs",),
     "homography": ("H",),
     "keypoints": ("points0", "points1"),
+    "plane": ("H|landmarks",),
     "any": (),
 }
-"""Ground truth that every pair must have, by kind of task."""
+"""Ground truth that every pair must have, by kind of task. One of the keys joined by `|` is enough."""
 _SHAPES = {
     "corrs": (-1, 4),
+    "landmarks": (-1, 4),
     "H": (3, 3),
     "points0": (-1, 2),
     "points1": (-1, 2),
@@ -57,6 +59,7 @@ class PairDraft:
     turns: tuple[int, int] = (0, 0)
     truth: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    members: tuple[str, str] = ("", "")
 
 
 def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, what: str) -> PairSet:
@@ -87,7 +90,9 @@ def assemble_pairs(
 def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, needs: str) -> PairTruth:
     found = [None if image is None else findings.image(image) for image in draft.images]
     sizes = [
-        findings.size(path, size, f"{draft.where}, image{side}", draft.assumed[side])
+        size
+        if draft.members[side]
+        else findings.size(path, size, f"{draft.where}, image{side}", draft.assumed[side])
         for side, (path, size) in enumerate(zip(found, draft.sizes, strict=True))
     ]
     K: list[Matrix | None] = [
@@ -99,7 +104,12 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
         findings.camera(K[side], sizes[side], f"{draft.where}, K{side}")
     annotations = _annotations(draft, findings)
     stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
-    findings.lacks(draft.where, [f"`{key}`" for key in NEEDS[needs] if stated.get(key) is None], needs)
+    lacking = [
+        " or ".join(f"`{key}`" for key in keys.split("|"))
+        for keys in NEEDS[needs]
+        if all(stated.get(key) is None for key in keys.split("|"))
+    ]
+    findings.lacks(draft.where, lacking, needs)
     turns = (draft.turns[0] % 4, draft.turns[1] % 4)
     for side in (0, 1):
         value, size = K[side], sizes[side]
@@ -117,6 +127,7 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
         size1=sizes[1],
         turns=turns,
         facts=dict(draft.facts),
+        members=draft.members,
     )
     return PairTruth(
         pair,

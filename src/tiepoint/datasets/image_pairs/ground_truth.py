@@ -27,10 +27,10 @@ class PairTruth:
     `K0` and `K1` are in pixels of the rotated images, with the centre of the first pixel at (`centre`,
     `centre`). `T_0to1` = [R | t] means x1 = R x0 + t.
 
-    `annotations` may have "corrs" (n, 4), "H" (3, 3), "points0" and "points1" (n, 2) with "ids" (n,),
-    "visible0" and "visible1", "box0" and "box1" (4,) as x1 y1 x2 y2. "visible0" has the ids of all keypoints
-    of image 0, including those without a counterpart in image 1. All coordinates are in pixels with integer
-    pixel centres.
+    `annotations` may have "corrs" and "landmarks" (n, 4), "H" (3, 3), "points0" and "points1" (n, 2) with
+    "ids" (n,), "visible0" and "visible1", "box0" and "box1" (4,) as x1 y1 x2 y2. "visible0" has the ids of
+    all keypoints of image 0, including those without a counterpart in image 1. All coordinates are in pixels
+    with integer pixel centres.
     """
 
     pair: ImagePair
@@ -61,6 +61,8 @@ class PairTruth:
             return np.asarray(self.annotations["corrs"], np.float64)
         if "H" in self.annotations:
             return points_on_plane(self.annotations["H"], self.pair.sizes())
+        if "landmarks" in self.annotations:
+            return np.asarray(self.annotations["landmarks"], np.float64)
         if self.K0 is not None and self.K1 is not None and self.T_0to1 is not None:
             return points_at_random_depths(
                 self.K0, self.K1, self.T_0to1, self.pair.sizes(), self.centre, self.pair.name
@@ -78,7 +80,7 @@ class PairTruth:
         """Return the ground truth from image 1 to image 0. T and H are inverted."""
         annotations: dict[str, NDArray[Any]] = {}
         for key, value in self.annotations.items():
-            if key == "corrs":
+            if key in ("corrs", "landmarks"):
                 annotations[key] = np.ascontiguousarray(value[:, [2, 3, 0, 1]])
             elif key == "H":
                 annotations[key] = np.linalg.inv(value)

@@ -18,11 +18,23 @@ from .ground_truth import PairTruth
 from .pair import Matrix, Size
 from .problems import PairProblems
 
-TRUTH = ("corrs", "H", "points0", "points1", "ids", "visible0", "visible1", "box0", "box1", "crossval")
+TRUTH = (
+    "corrs",
+    "landmarks",
+    "H",
+    "points0",
+    "points1",
+    "ids",
+    "visible0",
+    "visible1",
+    "box0",
+    "box1",
+    "crossval",
+)
 _KNOWN = {
     "name", "image0", "image1", "K0", "K1", "T_0to1", "T_1to0", "scene", "scene_id", "dataset",
     "dataset_name", "centre", "size0", "size1", "size0_hw", "size1_hw", "scale0", "scale1", "pair_names",
-    "turns", "pair_id", "key", "megadepth0", "megadepth1", *TRUTH,
+    "turns", "pair_id", "key", "megadepth0", "megadepth1", "H_0to1", *TRUTH,
 }  # fmt: skip
 
 
@@ -40,8 +52,10 @@ def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
 
     Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
     `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as
-    ground truth `corrs` (or the name of a text file of four columns), `H`, `points0`, `points1`, `ids`,
-    `visible0`, `visible1`, `box0`, `box1`. Other plain values are properties by which scores can be grouped.
+    ground truth `corrs` (or the name of a text file of four columns), `H` or `H_0to1`, `landmarks` (as
+    `corrs`), `points0`, `points1`, `ids`, `visible0`, `visible1`, `box0`, `box1`. Other plain values are
+    properties by which scores can be grouped. With `H_0to1` or `landmarks`, the default of `scene` is the
+    folder of `image0`.
     MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a resized image
     times `scale0`.
     """
@@ -67,6 +81,13 @@ def _draft(entry: Mapping[str, Any], where: str, findings: PairProblems) -> Pair
     scene = entry.get("scene")
     if scene is None and isinstance(entry.get("scene_id"), str):
         scene = entry["scene_id"].partition("_")[0]  # "0015_0" is part 0 of the model 0015
+    if scene is None and images[0] is not None and ("H_0to1" in entry or "landmarks" in entry):
+        scene = folder_of(images[0], findings.place)
+    truth = {key: _truth(entry[key], findings) for key in TRUTH if key in entry}
+    if "H_0to1" in entry:
+        if "H" in entry:
+            findings.problems.append(f"{where} has both H and H_0to1; remove one")
+        truth["H"] = entry["H_0to1"]
     twin = "size0_hw" in entry
     return PairDraft(
         where,
@@ -81,9 +102,19 @@ def _draft(entry: Mapping[str, Any], where: str, findings: PairProblems) -> Pair
             entry.get("centre", 0.5 if twin and str(dataset).lower() == "megadepth" else 0.0), where, findings
         ),
         turns=_turns(entry.get("turns", (0, 0)), where, findings),
-        truth={key: _truth(entry[key], findings) for key in TRUTH if key in entry},
+        truth=truth,
         facts={k: v for k, v in entry.items() if k not in _KNOWN and isinstance(v, str | int | float | bool)},
     )
+
+
+def folder_of(image: str, place: Path) -> str:
+    r"""Return the folder of an image name; without one, the name of the folder of the list.
+
+    >>> folder_of("alps\\a.png", Path("x/pairs.json")), folder_of("a.png", Path("/x/pairs.json"))
+    ('alps', 'x')
+    """
+    folder = image.replace("\\", "/").rpartition("/")[0]
+    return folder or (place if place.is_dir() else place.absolute().parent).name
 
 
 def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | None, str | None]:

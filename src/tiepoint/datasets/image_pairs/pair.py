@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import PIL
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...core.hashing import hash_array, hash_file, hash_json
 from ...core.regular_files import is_file
-from ...formats.image.reader import read_image, read_size
+from ...formats.image.reader import read_image, read_jpeg_again, read_size
+from ...formats.mat5 import read_mat5
 
 Matrix = NDArray[np.float64]
 Size = tuple[int, int]
+MAX_MAT_BYTES = 1 << 28
+"""Largest MATLAB file with images, and its largest image, in bytes."""
 JOINT = "--"
 """Separator between the two image stems in the default name of a pair."""
 
@@ -39,6 +43,9 @@ class ImagePair:
 
     `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies. Sizes refer to
     the rotated images. An image file may be missing if its size is given and the matches come from files.
+
+    `members` are the names of the images in MATLAB files that contain several. If `mirrored`, image 1 is
+    mirrored left-right before its quarter turns. If `jpeg`, image 1 is encoded as JPEG and decoded again.
     """
 
     name: str
@@ -50,18 +57,38 @@ class ImagePair:
     size1: Size | None = None
     turns: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    members: tuple[str, str] = ("", "")
+    mirrored: bool = False
+    jpeg: bool = False
 
     def payload(self, queries: Matrix | None = None) -> PairPayload:
         """Read and rotate both images and copy `queries`. Raise an `InputError` if an image is missing."""
-        images = []
-        for side, (path, turns) in enumerate(zip((self.image0, self.image1), self.turns, strict=True)):
+        for side, path in enumerate((self.image0, self.image1)):
             if path is None or not is_file(path):
                 named = f"image{side} ({path})" if path else f"image{side} without a file name"
                 raise InputError(
                     f"pair {self.name}: {named} is missing; add the image, or provide matches as files:DIR"
                 )
-            images.append(np.ascontiguousarray(np.rot90(read_image(path), turns)))
-        return PairPayload(images[0], images[1], None if queries is None else queries.copy())
+        return PairPayload(self.image(0), self.image(1), None if queries is None else queries.copy())
+
+    def image(self, side: int) -> NDArray[np.uint8]:
+        """Read image 0 or 1 and rotate it."""
+        path, member = (self.image0, self.image1)[side], self.members[side]
+        assert path is not None
+        pixels = read_mat5(path, most=MAX_MAT_BYTES)[member].array() if member else read_image(path)
+        if side == 1 and self.jpeg:
+            pixels = read_jpeg_again(pixels)
+        if side == 1 and self.mirrored:
+            pixels = pixels[:, ::-1]
+        return np.ascontiguousarray(np.rot90(pixels, self.turns[side]))
+
+    def image_names(self) -> tuple[str, str]:
+        """Return the paths of both images; empty for an image without a file."""
+        names = [
+            "" if path is None else path.as_posix() + (f"#{member}" if member else "")
+            for path, member in zip((self.image0, self.image1), self.members, strict=True)
+        ]
+        return names[0], names[1]
 
     def sizes(self) -> tuple[Size, Size]:
         """Return (width, height) of both rotated images, as stated or from their headers."""
@@ -89,7 +116,14 @@ class ImagePair:
         for path, size in ((self.image0, self.size0), (self.image1, self.size1)):
             there = path is not None and path.is_file()
             parts.append(hash_file(path) if there and path else [path.name if path else self.name, size])
-        return hash_json([*parts, list(self.turns), None if queries is None else hash_array(queries)])
+        made = [*parts, list(self.turns), None if queries is None else hash_array(queries)]
+        if any(self.members):
+            made.append(list(self.members))
+        if self.mirrored:
+            made.append("mirrored")
+        if self.jpeg:
+            made.append(["jpeg", PIL.__version__])
+        return hash_json(made)
 
     def swapped(self) -> ImagePair:
         """Return the pair from image 1 to image 0."""
@@ -101,6 +135,7 @@ class ImagePair:
             size0=self.size1,
             size1=self.size0,
             turns=(self.turns[1], self.turns[0]),
+            members=(self.members[1], self.members[0]),
         )
 
 

@@ -17,8 +17,10 @@ from .builder import NEEDS, PairDraft, build
 from .colmap import model_drafts, view_drafts
 from .ground_truth import PairSet
 from .loftr import megadepth_drafts, scannet_drafts
+from .multimodal import multimodal_drafts
 from .native_json import is_own, own_drafts
 from .problems import PairProblems
+from .satellite import satellite_drafts
 from .semantic import is_listed, list_drafts, listed_drafts, spair_drafts, willow_drafts
 from .text_lists import one_line_drafts, plain_drafts, turned_drafts
 from .wide_baseline import clicked_drafts, plane_drafts
@@ -32,7 +34,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     Args:
         path: A file or folder of any known layout (docs/pairs-data.md lists them).
         needs: Ground truth that each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H),
-            `keypoints`, or `any` if nothing is required.
+            `keypoints`, `plane` (H or landmarks), or `any` if nothing is required.
         images: Root folder of image names. By default, the folder of the file, then its sub-folder `images`.
 
     Raises:
@@ -127,7 +129,7 @@ LAYOUTS = (
         "pairs as text without turns",
         "text with 32, 36 or 11 fields a line (K, R, t or T; H)",
         _plain,
-        ("pose", "homography"),
+        ("pose", "homography", "plane"),
     ),
     PairLayout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
     PairLayout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
@@ -142,7 +144,16 @@ LAYOUTS = (
         ("corrs",),
     ),
     PairLayout(
-        "planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts), ("homography",)
+        "planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts), ("homography", "plane")
+    ),
+    PairLayout(
+        "multimodal pairs",
+        "MMIM (Multimodal_Image_Matching_Datasets/*/*/*.mat)",
+        _of_folder(multimodal_drafts),
+        ("homography", "plane"),
+    ),
+    PairLayout(
+        "astronaut photographs", "SatAst (*.json with query_path, pred_path)", satellite_drafts, POINTS
     ),
     PairLayout("zero-shot pairs", "files of one line with 38 fields each (ZEB)", _of_folder(one_line_drafts)),
     PairLayout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv, POINTS),

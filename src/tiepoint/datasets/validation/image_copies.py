@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ...core.formatting import count_text
 from ...core.hashing import hash_file
 from ...core.regular_files import is_file
@@ -30,6 +32,8 @@ def is_identical(pair: ImagePair) -> bool:
     first, second = pair.image0, pair.image1
     if first is None or second is None or not pair.has_images() or pair.turns[0] != pair.turns[1]:
         return False
+    if any(pair.members):
+        return bool(np.array_equal(pair.image(0), pair.image(1)))
     return first == second or hash_file(first) == hash_file(second)
 
 

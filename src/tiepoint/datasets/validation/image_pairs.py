@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ...formats.image.reader import read_image
 from ..image_pairs.builder import NEEDS, PairDraft, assemble_pairs
 from ..image_pairs.ground_truth import PairTruth
 from ..image_pairs.pair import ImagePair
+from ..image_pairs.planes import plane_facts, plane_problems
 from ..image_pairs.problems import PairProblems
 from ..image_pairs.reader import detect_layout
 from .truth_check import TruthReport, check_ground_truth
@@ -59,12 +61,15 @@ def check_pairs(
         warnings = findings.end()
     except ProblemsError as e:
         return PairsReport(title, facts, e.problems, truths=truths)
+    crossed = [f"{problem}; homography/pairs refuses it" for problem in plane_problems(truths)]
     found = check_ground_truth(truths, reread=True) if deep else TruthReport()
-    return PairsReport(title, facts, (), (*warnings, *found.warnings), found.notes, truths)
+    return PairsReport(title, facts, (), (*warnings, *crossed, *found.warnings), found.notes, truths)
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
     """Return the kind of ground truth that the pairs contain: the first kind of `NEEDS` with any key."""
+    if any(draft.truth.get("landmarks") is not None for draft in drafts):
+        return "plane"
     for needs, keys in NEEDS.items():
         for draft in drafts:
             stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
@@ -77,20 +82,28 @@ def _decode(
     pairs: Sequence[ImagePair], findings: PairProblems, progress: Callable[[int, int], None] | None
 ) -> None:
     """Decode each image once and collect problems."""
-    paths = sorted({p for pair in pairs for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
-    for i, path in enumerate(paths, start=1):
+    whole = [pair for pair in pairs if not any(pair.members)]
+    paths = sorted({p for pair in whole for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
+    inner = [partial(pair.image, side) for pair in pairs for side in (0, 1) if pair.members[side]]
+    decoders: list[Callable[[], Any]] = [*(partial(read_image, path) for path in paths), *inner]
+    for i, decode in enumerate(decoders, start=1):
         try:
-            read_image(path)
+            decode()
         except FormatError as e:
             findings.problems.append(str(e))
         if progress is not None:
-            progress(i, len(paths))
+            progress(i, len(decoders))
 
 
 def _facts(truths: Sequence[PairTruth]) -> list[str]:
     pairs = [truth.pair for truth in truths]
-    images = {p for pair in pairs for p in (pair.image0, pair.image1) if p is not None}
-    present = sum(path.is_file() for path in images)
+    images = {
+        (path, member)
+        for pair in pairs
+        for path, member in zip((pair.image0, pair.image1), pair.members, strict=True)
+        if path is not None
+    }
+    present = sum(path.is_file() for path, _ in images)
     scenes = Counter(pair.scene for pair in pairs)
     facts = [
         f"{count_text(len(pairs), 'pair')} of {count_text(len(images), 'image')}, {present} of them present",
@@ -99,7 +112,7 @@ def _facts(truths: Sequence[PairTruth]) -> list[str]:
     names = Counter(pair.dataset for pair in pairs if pair.dataset)
     if names:
         facts.append("dataset: " + ", ".join(f"{name} ({n})" for name, n in names.items()))
-    directed = {(pair.image0, pair.image1, pair.turns) for pair in pairs if pair.image0 is not None}
+    directed = {(*pair.image_names(), pair.turns) for pair in pairs if pair.image0 is not None}
     both = sum((b, a, turns[::-1]) in directed for a, b, turns in directed) // 2
     if both:
         facts.append(f"in both directions: {count_text(both, 'pair')}")
@@ -133,13 +146,14 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
             facts.append(
                 f"the median baseline is {middle:.3g}; is the unit metres? Angular scores do not depend on it"
             )
-    for key, name in (("corrs", "correspondences"), ("points0", "keypoints")):
+    for key, name in (("corrs", "correspondences"), ("points0", "keypoints"), ("landmarks", "landmarks")):
         counts = [len(truth.annotations[key]) for truth in truths if key in truth.annotations]
         if counts:
             facts.append(f"{name}: {count_text(len(counts), 'pair')}, {span(counts)} each")
     planes = sum("H" in truth.annotations for truth in truths)
     if planes:
         facts.append(f"homographies: {count_text(planes, 'pair')}")
+    facts += plane_facts(truths)
     return facts
 
 

@@ -103,13 +103,16 @@ def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
     found = []
     if all(t.T_0to1 is not None and t.K0 is not None and t.K1 is not None for t in truths):
         found.append(UsableTask(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
-    for key, method, tasks in (
-        ("corrs", matcher, ("wxbs/fundamental", "wxbs/points")),
-        ("H", matcher, ("evd/homography",)),
-        ("points0", dense, ("semantic/pck",)),
+    dataset = truths[0].pair.dataset
+    planes = ("mmim/homography",) if dataset == "mmim" else ()
+    for keys, method, tasks in (
+        ({"corrs"}, matcher, ("wxbs/fundamental", "wxbs/points")),
+        ({"H"}, matcher, (*planes, "evd/homography")),
+        ({"H", "landmarks"}, matcher, ("homography/pairs",)),
+        ({"points0"}, dense, ("satast/points" if dataset == "satast" else "semantic/pck",)),
     ):
-        if all(key in truth.annotations for truth in truths):
+        if all(keys & truth.annotations.keys() for truth in truths):
             found.append(UsableTask(tasks, _run(method, tasks, root), note))
-    if have_images and truths[0].pair.dataset == "pf-willow" and any(root.glob("*/*.mat")):
+    if have_images and dataset == "pf-willow" and any(root.glob("*/*.mat")):
         found.append(UsableTask(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
     return found

@@ -101,6 +101,13 @@ def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return ((299 * wide[:, :, 0] + 587 * wide[:, :, 1] + 114 * wide[:, :, 2] + 500) // 1000).astype(np.uint8)
 
 
+def read_jpeg_again(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Encode an RGB image as JPEG in Pillow's default quality, and decode it."""
+    content = BytesIO()
+    Image.fromarray(np.ascontiguousarray(image)).save(content, format="JPEG")
+    return np.array(Image.open(content, formats=("JPEG",)).convert("RGB"), dtype=np.uint8)
+
+
 def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
     """Write a uint8 image, RGB (h, w, 3) or grey (h, w). The file suffix selects the format."""
     try:

@@ -15,6 +15,9 @@ from .scaling import Resize
 
 Floats = NDArray[np.float64]
 
+SINGULAR = 1e-12
+"""Smallest ratio of singular values of a homography that is not singular."""
+
 COLLAPSED = np.diag([0.0, 0.0, 1.0])
 """Homography that maps all points to (0, 0), in place of a failed estimate that needs a finite error."""
 
@@ -133,3 +136,76 @@ def _mapped_float32(H: Floats, x: NDArray[np.float32]) -> NDArray[np.float32]:
 def _grid(size: Size) -> Floats:
     y, x = np.mgrid[: size[1], : size[0]]
     return np.column_stack([x.ravel(), y.ravel()]).astype(np.float64)
+
+
+def is_usable(H: ArrayLike, size: Size) -> bool:
+    """Return whether H is finite and not singular, and its horizon misses an image of (width, height).
+
+    H is singular if sigma_3 <= 1e-12 sigma_1 of H / max |H|. The horizon misses the image if the third
+    coordinates of the four corner pixels have one sign. Sign and scale of H do not matter.
+
+    >>> is_usable(np.diag([-7.0, -7.0, -7.0]), (9, 9)), is_usable(np.diag([1.0, 1.0, 0.0]), (9, 9))
+    (True, False)
+    """
+    return unusable_reason(H, size) is None
+
+
+def unusable_reason(H: ArrayLike, size: Size) -> str | None:
+    """Return why `is_usable` is false, as text. None if it is true."""
+    h = np.asarray(H, np.float64)
+    if not np.isfinite(h).all():
+        return "is not finite"
+    largest = np.abs(h).max()
+    if largest == 0:
+        return "is singular"
+    sigma = np.linalg.svd(h / largest, compute_uv=False)
+    if sigma[2] <= SINGULAR * sigma[0]:
+        return "is singular"
+    w = _corners(size) @ h[2, :2] + h[2, 2]
+    return None if (w > 0).all() or (w < 0).all() else "has a horizon that crosses image 0"
+
+
+def named_corner_error(H: ArrayLike, H_gt: ArrayLike, size: Size) -> float:
+    """Return the mean distance, in pixels of image 1, between the four mapped corner pixels of image 0.
+
+    All arithmetic is float64, and each corner is compared with itself. The error is infinite unless H is
+    usable; see `is_usable`.
+
+    >>> half_turn = [[-1, 0, 9], [0, -1, 9], [0, 0, 1]]
+    >>> [f(half_turn, np.eye(3), (10, 10)) > 12 for f in (named_corner_error, sorted_corner_error)]
+    [True, False]
+    """
+    if not is_usable(H, size):
+        return float("inf")
+    x = _corners(size)
+    return float(np.linalg.norm(map_points(H, x) - map_points(H_gt, x), axis=1).mean())
+
+
+def sorted_corner_error(H: ArrayLike, H_gt: ArrayLike, size: Size) -> float:
+    """Compute the corner error of MINIMA, which sorts the four corners of each homography before comparing.
+
+    The corners become [argmin x+y, argmin y-x, argmax x+y, argmax y-x], so that a half turn or a mirror image
+    has no error. Sums and distances are float32. The result is NaN if a corner is mapped to infinity.
+    """
+    x = _corners(size)
+    first, second = (_sorted_corners(map_points(h, x)) for h in (H_gt, H))
+    with np.errstate(all="ignore"):
+        return float(np.linalg.norm(first - second, axis=1).mean(dtype=np.float32))
+
+
+def _sorted_corners(points: Floats) -> NDArray[np.float32]:
+    with np.errstate(invalid="ignore"):
+        sums, differences = points.sum(axis=1), points[:, 1] - points[:, 0]
+    order = [sums.argmin(), differences.argmin(), sums.argmax(), differences.argmax()]
+    return points[order].astype(np.float32)
+
+
+def _corners(size: Size) -> Floats:
+    w, h = size
+    return np.array([[0, 0], [w - 1, 0], [0, h - 1], [w - 1, h - 1]], np.float64)
+
+
+def point_distances(H: ArrayLike, points: ArrayLike, true: ArrayLike) -> Floats:
+    """Return |H x - x'| (n,) of points (n, 2) and their true positions (n, 2), dividing by any w."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.linalg.norm(map_points(H, points) - np.asarray(true, np.float64), axis=1))

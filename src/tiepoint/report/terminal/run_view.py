@@ -21,7 +21,7 @@ from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
 from ...tasks.info import headline_column, metric_info, table_columns
-from ..cells import terminal_cell, value_text
+from ..cells import bracketed, terminal_cell, value_text
 from ..figures.curves import AXES, curve_points
 from ..figures.heat_map import headline_by_scene
 from ..leaderboard import heading
@@ -229,7 +229,10 @@ def _joined(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
     if not any(scores):
         return ""
     star = " *" if any(s is not None and caution_notes(s.note) for s in scores) else ""
-    values = ("–" if s is None or s.value is None else f"{info.scale[0] * s.value:.1f}" for s in scores)
+    values = (
+        "–" if s is None or s.value is None else bracketed(f"{info.scale[0] * s.value:.1f}", s)
+        for s in scores
+    )
     return "  ".join(values) + star
 
 

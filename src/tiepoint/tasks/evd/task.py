@@ -20,8 +20,9 @@ from ...geometry.two_view.linear_estimation import (
     estimate_homography,
 )
 from ..base import MetricInfo, TaskInfo
+from ..homography.compare import exact_homographies
 from ..info import EVD, count
-from ..pairs.data import PairsTask, SeededOptions, matches_in_frame, matches_of
+from ..pairs.data import PairsTask, SeededOptions, matches_of
 from ..pairs.score import (
     SEED_SPREAD,
     RecallCurve,
@@ -127,20 +128,10 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
 
     The protocol of the tool computes one estimate, and `exact` computes one per seed.
     """
-    if "H" in arrays:
-        H = np.asarray(arrays["H"], np.float64)
-        ok = bool(np.isfinite(H).all() and H.any())
-        return [HomographyEstimate(H, 0, ok, "" if ok else "no H was given")]
-    matches = matches_of(arrays, pair.name)
-    if comparison == TOOL:
+    if comparison == TOOL and "H" not in arrays:
+        matches = matches_of(arrays, pair.name)
         return [estimate_homography(EXAMPLE, matches.points0, matches.points1)]
-    x0, x1, s0, s1 = matches_in_frame(pair, matches, options.side_px)
-    estimator = HomographyEstimator("poselib", options.threshold_px, 0.9999, 100_000)
-    found = []
-    for seed in range(options.seeds):
-        made = estimate_homography(estimator, x0, x1, seed=seed)
-        found.append(HomographyEstimate(np.linalg.inv(s1) @ made.H @ s0, made.inliers, made.ok, made.reason))
-    return found
+    return exact_homographies(pair, arrays, options)
 
 
 def recall_of(errors: Floats) -> Floats:

@@ -19,7 +19,6 @@ from ...core.records import Arrays, Features, ImageFacts, Item, Records, Unit
 from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_pairs.reader import read_pairs
-from ...formats.image.reader import read_image
 from ...geometry.homography import project
 from ...geometry.two_view.epipolar import fundamental, line_distances
 from ...geometry.two_view.estimator import canonical_order
@@ -94,10 +93,8 @@ def _model(truth: PairTruth) -> tuple[Floats | None, Floats | None, str]:
 
 def _image_paths(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.uint8] | None]:
     found = [
-        np.ascontiguousarray(np.rot90(read_image(path), turns))
-        if path is not None and path.is_file()
-        else None
-        for path, turns in zip((pair.image0, pair.image1), pair.turns, strict=True)
+        pair.image(side) if path is not None and path.is_file() else None
+        for side, path in enumerate((pair.image0, pair.image1))
     ]
     return found[0], found[1]
 
@@ -309,10 +306,9 @@ class OpenPairs(BaseTaskData):
 
 
 def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
-    paths = (pair.image0, pair.image1)
     return tuple(
-        ImageFacts(f"{pair.name}/{side}" if path is None else path.as_posix(), size)
-        for side, (path, size) in enumerate(zip(paths, pair.sizes(), strict=True))
+        ImageFacts(name or f"{pair.name}/{side}", size)
+        for side, (name, size) in enumerate(zip(pair.image_names(), pair.sizes(), strict=True))
     )
 
 
@@ -345,7 +341,9 @@ class PairsTask(MeansOfUnits, BaseTask):
     def unit_facts(self, opened: OpenPairs) -> Mapping[str, UnitFacts]:
         """Return scene, dataset and images of every pair."""
         return {
-            name: UnitFacts(p.scene, p.dataset or "other", 1.0, (str(p.image0 or name), str(p.image1 or "")))
+            name: UnitFacts(
+                p.scene, p.dataset or "other", 1.0, (p.image_names()[0] or name, p.image_names()[1])
+            )
             for name, p in opened.pairs.items()
         }
 

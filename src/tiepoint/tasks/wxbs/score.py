@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.records import Records
-from ...core.scores import Score
+from ...core.scores import Score, group_name
 from ...geometry.areas import disc_share
 from ...metrics.error_curves import auc_shares
 from ..pairs.score import RecallCurve, count_scores, curve_scores
 
 THRESHOLDS_PX = np.arange(20)
+LOMA_THRESHOLDS = 11
+"""Number of thresholds 0, 1, …, 10 px that LoMa averages."""
 
 
 AREA_PX = 20.0
@@ -36,6 +38,29 @@ def score_fundamental(records: Sequence[Records], *, exact: bool) -> list[Score]
             area[k, i] = _area(distance[repeat == k])
     curve = RecallCurve([str(t) for t in THRESHOLDS_PX], recall, area)
     return [*curve_scores(records, curve, exact=exact), *count_scores(records, exact=exact)]
+
+
+def score_loma(records: Sequence[Records]) -> list[Score]:
+    """Compute the mean recall at 0, 1, …, 10 px as LoMa prints it. Pairs without F have a finite recall."""
+    if not records:
+        return []
+    recall = np.array([recall_curve(np.asarray(r["distance_px"]))[:LOMA_THRESHOLDS] for r in records])
+    blind = sum(not all(r.meta["ok"]) for r in records)
+    note = (
+        f"{len(records)} pairs; at most {100 * (1 - 1 / LOMA_THRESHOLDS):.1f} %, as the recall at 0 px is 0"
+    )
+    if blind:
+        note += f"; {blind} without F are scored with horizontal lines"
+    made = [Score("maa_10px", "all", float(recall.mean()), len(records), note=note)]
+    made += [
+        Score("recall", group_name(threshold_px=t), float(recall[:, t].mean()), len(records))
+        for t in range(LOMA_THRESHOLDS)
+    ]
+    made += [
+        Score("maa_10px", group_name(pair=str(r.meta["pair"])), float(values.mean()), 1)
+        for r, values in zip(records, recall, strict=True)
+    ]
+    return [*made, *count_scores(records, exact=False)]
 
 
 def score_points(records: Sequence[Records], *, exact: bool) -> list[Score]:

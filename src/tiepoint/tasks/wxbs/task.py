@@ -26,12 +26,15 @@ from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from ..pairs.score import SEED_SPREAD, model_facts, pair_facts, without_model
 from ..scene_means import with_protocol
 from ..unit_values import Means
-from .score import score_fundamental, score_points
+from .score import score_fundamental, score_loma, score_points
 
 Floats = NDArray[np.float64]
 TOOL = "wxbs-benchmark"
+LOMA = "loma"
 README = Estimator("opencv-f", 0.25, 0.999, 100_000, method="USAC_MAGSAC")
-"""Estimator used in the tool's README."""
+"""Estimator used in the tool's README, and by LoMa."""
+HORIZONTAL = np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+"""Fundamental matrix with horizontal epipolar lines, which LoMa scores if it finds none."""
 _LICENCE = "WxBS: images collected from the web for research; cite Mishkin et al. 2015"
 
 
@@ -50,9 +53,12 @@ class WxbsTask(PairsTask):
     """Base class of both WxBS tasks: dataset split and recall at 0, 1, …, 19 pixels."""
 
     needs = "corrs"
-    protocols = ("exact", TOOL)
+    protocols: tuple[str, ...] = ("exact", TOOL)
     scoring_options = frozenset({"split"})
-    means: ClassVar[Means] = {"maa": frozenset(), "area": frozenset(), "recall": frozenset({"threshold_px"})}
+    means: ClassVar[Means] = {
+        **dict.fromkeys(("maa", "maa_10px", "area"), frozenset()),
+        "recall": frozenset({"threshold_px"}),
+    }
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """Return the pairs of the split. Pairs without a split belong to every split."""
@@ -96,6 +102,7 @@ class WxbsFundamental(WxbsTask):
     """Fundamental matrices returned by a method or estimated from its matches, scored on clicked points."""
 
     name = "wxbs/fundamental"
+    protocols: tuple[str, ...] = ("exact", TOOL, LOMA)
     options = FundamentalOptions
     libraries = ("cv2", "poselib")
     info = TaskInfo(
@@ -103,11 +110,15 @@ class WxbsFundamental(WxbsTask):
         ("maa", "all"),
         {
             **_METRICS,
+            "maa_10px": MetricInfo(
+                "mean of the recall at 0, 1, …, 10 pixels, mean over image pairs",
+                title="mean average accuracy to 10 px",
+            ),
             **SEED_SPREAD,
             "matches": count("matches, mean over pairs"),
             "inliers": count("matches that agree with F, mean over pairs"),
         },
-        columns=("maa", "area", "matches", "inliers", "failures"),
+        columns=("maa", "maa_10px", "area", "matches", "inliers", "failures"),
         cite=(WXBS,),
         licence=_LICENCE,
         title="WxBS fundamental matrix",
@@ -117,7 +128,11 @@ class WxbsFundamental(WxbsTask):
         """Compute the epipolar distance of every clicked correspondence under every estimated F."""
         pair, corrs = truth.pair, np.asarray(truth.annotations["corrs"], np.float64)
         found = fundamentals(pair, arrays, options, comparison)
-        rows = [_distances(corrs, f) for f in found]
+        if comparison == LOMA:
+            found = [f if f.ok else replace(f, F=HORIZONTAL) for f in found]
+            rows = [_epipolar_distances(corrs, f.F) for f in found]
+        else:
+            rows = [_distances(corrs, f) for f in found]
         columns: dict[str, NDArray[Any]] = {
             "repeat": np.repeat(np.arange(len(rows), dtype=np.int16), len(corrs)),
             "point": np.tile(np.arange(len(corrs), dtype=np.int32), len(rows)),
@@ -130,7 +145,10 @@ class WxbsFundamental(WxbsTask):
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Compute the scores under a protocol."""
         self.comparison(protocol)
-        return with_protocol(score_fundamental(records, exact=protocol == "exact"), protocol)
+        made = (
+            score_loma(records) if protocol == LOMA else score_fundamental(records, exact=protocol == "exact")
+        )
+        return with_protocol(made, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Return a warning about pairs without F."""
@@ -147,7 +165,7 @@ def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
         ok = bool(np.isfinite(F).all() and F.any())
         return [FundamentalEstimate(F, np.zeros(0, bool), ok, "" if ok else "no F was given")]
     matches = matches_of(arrays, pair.name)
-    if comparison == TOOL:
+    if comparison != "exact":
         return [estimate_fundamental(README, matches.points0, matches.points1)]
     x0, x1, s0, s1 = matches_in_frame(pair, matches, options.side_px)
     estimator = Estimator("poselib-f", options.threshold_px, 0.9999, 100_000)
@@ -159,9 +177,11 @@ def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
 
 
 def _distances(corrs: Floats, found: FundamentalEstimate) -> Floats:
-    if not found.ok:
-        return np.full(len(corrs), np.inf)
-    d = symmetric_distances(corrs[:, :2], corrs[:, 2:], found.F)
+    return _epipolar_distances(corrs, found.F) if found.ok else np.full(len(corrs), np.inf)
+
+
+def _epipolar_distances(corrs: Floats, F: Floats) -> Floats:
+    d = symmetric_distances(corrs[:, :2], corrs[:, 2:], F)
     return np.where(np.isnan(d), np.inf, d)
 
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compare the positions of transferred points on SatAst with the clicked ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.records import Arrays
+from ...datasets.image_pairs.ground_truth import PairTruth
+from ...datasets.image_pairs.pair import Size
+from ...geometry.two_view.homography_errors import is_usable, map_points
+from ...geometry.two_view.linear_estimation import HomographyEstimator, estimate_homography
+from ...metrics.dense import point_errors
+from ..homography.compare import exact_homographies
+from ..pairs.data import matches_of
+from ..pairs.point_transfer import transferred_points
+
+Floats = NDArray[np.float64]
+NORMALISED = HomographyEstimator("opencv", 0.001, 0.99999999, 100_000, method="USAC_DEFAULT")
+"""Estimator of RoMa v2, in coordinates where an image reaches from -1 to 1 in both directions."""
+
+
+def exact_errors(truth: PairTruth, arrays: Arrays, options: Any) -> list[Floats]:
+    """Return the distances (q,) of the transferred points under every seed; infinite without an answer.
+
+    Points that the method transfers itself, or by a flow, are used unless `options.by` asks for homographies.
+    """
+    points, true = _points(truth)
+    own = "answers" in arrays or "flow" in arrays
+    if options.by == "points" or (options.by == "auto" and own):
+        return [transfer_errors(truth, arrays)]
+    size = truth.pair.sizes()[0]
+    found = []
+    for made in exact_homographies(truth.pair, arrays, options):
+        if made.ok and is_usable(made.H, size):
+            found.append(_distances(map_points(made.H, points), true))
+        else:
+            found.append(np.full(len(points), np.inf))
+    return found
+
+
+def transfer_errors(truth: PairTruth, arrays: Arrays) -> Floats:
+    """Return the distances (q,) of the points as the method, its flow or its matches transfer them."""
+    points, true = _points(truth)
+    found = transferred_points(arrays, np.ascontiguousarray(points), truth.pair.name)
+    return np.nan_to_num(point_errors(found, true), nan=np.inf)
+
+
+def normalised_errors(truth: PairTruth, arrays: Arrays) -> Floats:
+    """Return the distances (q,) under a homography that is estimated in normalised coordinates.
+
+    One threshold in these coordinates is an ellipse in pixels. The errors are in pixels of image 1.
+    """
+    points, true = _points(truth)
+    sizes = truth.pair.sizes()
+    if "H" in arrays:
+        return np.nan_to_num(_distances(map_points(arrays["H"], points), true), nan=np.inf)
+    matches = matches_of(arrays, truth.pair.name)
+    made = estimate_homography(
+        NORMALISED, normalised(matches.points0, sizes[0]), normalised(matches.points1, sizes[1])
+    )
+    if not made.ok:
+        return np.full(len(points), np.inf)
+    return _distances(mapped_normalised(made.H, points, sizes), true)
+
+
+def normalised(points: Floats, size: Size) -> Floats:
+    """Convert pixels (n, 2) to coordinates from -1 to 1: 2 (x + 0.5)/w - 1.
+
+    >>> normalised(np.array([[-0.5, 0.5]]), (4, 2)).tolist()
+    [[-1.0, 0.0]]
+    """
+    return np.asarray(2 * (points + 0.5) / np.asarray(size) - 1, np.float64)
+
+
+def mapped_normalised(H: Floats, points: Floats, sizes: tuple[Size, Size]) -> Floats:
+    """Map pixels of image 0 to pixels of image 1 by a homography of normalised coordinates."""
+    u = np.column_stack([normalised(points, sizes[0]), np.ones(len(points))]) @ np.asarray(H).T
+    with np.errstate(all="ignore"):
+        v = u[:, :2] / (u[:, 2:] + 1e-8)
+    return np.asarray((v + 1) / 2 * np.asarray(sizes[1]) - 0.5, np.float64)
+
+
+def _points(truth: PairTruth) -> tuple[Floats, Floats]:
+    points = truth.annotations["points0"], truth.annotations["points1"]
+    return np.asarray(points[0], np.float64), np.asarray(points[1], np.float64)
+
+
+def _distances(found: Floats, true: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(np.linalg.norm(found - true, axis=1), nan=np.inf)
+
+
+def columns_of(errors: Sequence[tuple[int, Sequence[Floats]]]) -> dict[str, NDArray[Any]]:
+    """Return record columns of errors (q,) by turn in degrees and repeat."""
+    rows = [(turn, k, e) for turn, by_seed in errors for k, e in enumerate(by_seed)]
+    sizes = [len(e) for _, _, e in rows]
+    return {
+        "turn": np.repeat(np.array([turn for turn, _, _ in rows], np.int16), sizes),
+        "repeat": np.repeat(np.array([k for _, k, _ in rows], np.int16), sizes),
+        "point": np.concatenate([np.arange(n, dtype=np.int32) for n in sizes]),
+        "error_px": np.concatenate([e for _, _, e in rows]),
+    }
