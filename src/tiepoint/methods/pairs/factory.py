@@ -20,10 +20,11 @@ from ...core.records import Arrays, ImageFacts, Item
 from ...core.regular_files import is_folder
 from ...formats.image.reader import SUFFIXES
 from ..base import Method, method_key
+from ..keypoints.factory import plan_part
 from ..keypoints.files import holds_features
 from ..keypoints.spec import HOME, split_detector
 from ..registry import METHODS, unknown_method
-from ..spec import FilesSpec, Spec, instantiate, parse_spec
+from ..spec import FilesSpec, Spec, parse_spec
 from ..user_code import as_network, load_from_file
 from .adapter import EDGES
 from .image_memo import MEMO, ImageOf
@@ -114,10 +115,8 @@ def family_of_geometry(method: Any) -> str:
     name = parsed.base.name
     if split_detector(str(parsed.base)).detector is not None:
         return "keypoints"
-    if parsed.base.name == "torch":
-        from ..keypoints.torch_module import TorchImages
-
-        return _sees_pairs(instantiate(TorchImages, parsed.base, "cpu"))
+    if name in ("torch", "hf", "kornia"):
+        return _sees_pairs(plan_part(str(parsed.base), "keypoints").build("cpu"))
     both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
     if both and name not in HOME:
         return "pairs"  # a descriptor without a default detector detects no keypoints
