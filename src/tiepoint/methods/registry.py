@@ -298,7 +298,7 @@ _register(
     ("oracle", "canaries:OracleMatches", None, "canary: true correspondences, from the task"),
     ("onnx-pairs", "learned.onnx_pairs:OnnxPairs", _ONNX, "onnx-pairs:FILE, an export of LightGlue-ONNX"),
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
-    ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
+    ("vismatch", "learned.vismatch:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )
 _register(
     "pairs",
@@ -314,6 +314,11 @@ for _family in ("keypoints", "pairs"):
         ("hf", "hugging_face:HuggingFace", _TORCH, "hf:DIR, a model of transformers in a folder"),
         install=_HF_INSTALL,
     )
+_register(
+    "pairs",
+    "methods.learned",
+    ("kornia", "kornia_images:KorniaImages", _TORCH, "kornia:NAME?weights=FILE, LoFTR, LightGlue, DISK …"),
+)
 for _family, _part in (("keypoints", ""), ("detectors", "Detector")):
     _register(
         _family,
