@@ -24,14 +24,11 @@ _NON_COMMERCIAL = "whose licence allows non-commercial use only"
 _OTHERS = {
     "l2net": ("patches", "github.com/yuruntian/L2-Net"),
     "superpoint": ("keypoints", f"Magic Leap (SuperPointPretrainedNetwork), {_NON_COMMERCIAL}"),
-    "disk": ("keypoints", "github.com/cvlab-epfl/disk"),
-    "aliked": ("keypoints", "github.com/Shiaoming/ALIKED"),
     "alike": ("keypoints", "github.com/Shiaoming/ALIKE"),
     "d2net": ("keypoints", "github.com/mihaidusmanu/d2-net"),
     "r2d2": ("keypoints", f"github.com/naver/r2d2, {_NON_COMMERCIAL}"),
     "dedode": ("keypoints", "github.com/Parskatt/DeDoDe"),
     "superglue": ("pairs", f"Magic Leap (SuperGluePretrainedNetwork), {_NON_COMMERCIAL}"),
-    "lightglue": ("pairs", "github.com/cvg/LightGlue"),
     "loftr": ("pairs", "github.com/zju3dv/LoFTR"),
     "eloftr": ("pairs", "github.com/zju3dv/EfficientLoFTR"),
     "roma": ("pairs", "github.com/Parskatt/RoMa"),
@@ -40,7 +37,15 @@ _OTHERS = {
     "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
 }
 """Networks that run from their authors' code: name, family, and source of the weights."""
-_VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-lightglue"}
+_VISMATCH = {"superpoint": "superpoint-lightglue"}
+_LOCAL = {
+    "superpoint": "hf:DIR",
+    "superglue": "hf:DIR",
+    "eloftr": "hf:DIR",
+    "dedode": "kornia:DeDoDe?weights=DETECTOR,DESCRIPTOR",
+    "loftr": "kornia:LoFTR?weights=FILE",
+}
+"""Methods that run a network with local weights."""
 
 
 def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
@@ -58,13 +63,17 @@ def unknown_method(what: str, name: str, family: str | None, known: Iterable[str
         how = f"write kornia:{network}?weights=FILE" + ("" if family == "patches" else "@sift")
     elif plain in _OTHERS:
         home, weights = _OTHERS[plain]
-        how = "write torch:FILE.py:CLASS?weights=FILE around its code (docs/adding-a-method.md)"
+        own = f"{_LOCAL[plain]}, or " if plain in _LOCAL else ""
+        how = f"{own}torch:FILE.py:CLASS?weights=FILE around its code (docs/adding-a-method.md)"
         if family == "pairs" and home != "patches":
-            how = f"write vismatch:{_VISMATCH.get(plain, plain)}, or files:DIR with its matches, or {how[6:]}"
+            how = f"write vismatch:{_VISMATCH.get(plain, plain)}, or files:DIR with its matches, or {how}"
         elif home == "pairs":
-            how = f"on tasks of pairs write vismatch:{_VISMATCH.get(plain, plain)}, or {how[6:]}"
+            how = f"on tasks of pairs write vismatch:{_VISMATCH.get(plain, plain)}, or {how}"
         elif home == "keypoints":
+            how = f"write {how}"
             how += ", or files:DIR with its features" if family == "keypoints" else "; it finds keypoints"
+        else:
+            how = f"write {how}"
     else:
         return UnknownNameError(what, name, known)
     return InputError(

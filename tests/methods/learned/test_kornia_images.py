@@ -126,6 +126,7 @@ def test_aliked_has_fewer_keypoints_than_that_of_scm(photo):
     assert (np.abs(a - b.transpose(1, 0, 2)).max(axis=2).min(axis=1) < 1e-3).all()
 
 
+@pytest.mark.slow
 @needs_scm
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_lightglue_equals_that_of_scm(photo, adaptive):
