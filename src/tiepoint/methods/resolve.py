@@ -259,6 +259,7 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         notices=thing.warnings if is_builtin_class(type(thing)) and hasattr(thing, "warnings") else (),
         stream=getattr(extract, "stream", None),
         thread_safe=is_builtin_class(type(thing)) and bool(getattr(thing, "thread_safe", False)),
+        keep_images=is_builtin_class(type(thing)) and bool(getattr(thing, "keep_images", False)),
     )
 
 

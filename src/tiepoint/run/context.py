@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import count
@@ -19,6 +20,7 @@ from ..core.hashing import hash_json
 from ..core.processes import cores
 from ..core.records import Arrays, Features, Item, Records, Unit
 from ..methods.base import Method
+from ..methods.pairs.image_memo import MEMO
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..tasks.base import Task, TaskData
@@ -106,6 +108,29 @@ class RecordWriters:
 
 
 @dataclass(frozen=True)
+class StoredImages:
+    """Features of single images in the feature cache, for methods on pairs."""
+
+    features: FeatureCache
+
+    def find(self, method: Method, image: Item) -> Arrays | None:
+        """Return the features of an image. None if they are missing or corrupt."""
+        key = feature_key(method, method.key(image), image)
+        try:
+            return self.features.get(key)
+        except KeyError:
+            return None
+        except DamagedError:
+            self.features.discard(key)
+            return None
+
+    def keep(self, method: Method, image: Item, arrays: Arrays) -> None:
+        """Store the features of an image."""
+        key = feature_key(method, method.key(image), image)
+        self.features.put(key, arrays, item=image.key, method=method.name, count=len(arrays["values"]))
+
+
+@dataclass(frozen=True)
 class RunContext:
     """One method on one open task, with the caches needed to process items and units.
 
@@ -144,10 +169,15 @@ class RunContext:
         """Compute and cache the features of an item. Return the seconds spent in the method."""
         payload = self.payload(key)
         started = time.perf_counter()
-        arrays = self.method.extract(self.items[key], payload)
+        with self.keeping_images():
+            arrays = self.method.extract(self.items[key], payload)
         seconds = time.perf_counter() - started
         self.cache(key, feature_key, arrays, seconds, **meta)
         return seconds
+
+    def keeping_images(self) -> AbstractContextManager[None]:
+        """Let methods on pairs keep the features of single images in the feature cache."""
+        return MEMO.stored_in(StoredImages(self.features))
 
     def payload(self, key: str) -> Any:
         """Return the method's input for an item. None if the method reads precomputed features."""

@@ -25,7 +25,7 @@ from ..core.hashing import add_checksum, verify_checksum
 from ..core.processes import cores
 from ..core.records import Item
 from ..core.regular_files import read_content
-from ..methods.pairs.factory import MEMO
+from ..methods.pairs.image_memo import MEMO
 from ..store.atomic_files import atomic_file
 from .cache_keys import cost_key
 from .context import RunContext

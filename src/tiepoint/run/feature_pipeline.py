@@ -80,7 +80,8 @@ def make_features(
     if parallel:
         failures += pool.run(extract_one, rest, recipe, step, patience)[1]
     else:
-        failures += FeaturePipeline(context).run(rest, step, patience)
+        with context.keeping_images():
+            failures += FeaturePipeline(context).run(rest, step, patience)
     raise_failures(context, label, failures, total)
     if repeat:
         repeat_some(context, dict(missing.values()), begun, pool if parallel else None, recipe)

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..methods.base import Method
-from ..methods.pairs.factory import MEMO
+from ..methods.pairs.image_memo import MEMO
 from ..store.feature_cache import content_hash
 from .context import DIFFERS, REPEATED, SAME, RunContext
 

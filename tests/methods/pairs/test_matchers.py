@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.core.records import ImageFacts, Item
-from tiepoint.methods.pairs.factory import MEMO, FeatureMemo
+from tiepoint.methods.pairs.image_memo import MEMO, FeatureMemo
 from tiepoint.methods.resolve import resolve
 
 RNG = np.random.default_rng(4)

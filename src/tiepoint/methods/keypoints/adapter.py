@@ -134,11 +134,16 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
             raise
         except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, image) from e
-        keypoints, values, valid = _three(returned, where)
-        found = check_keypoints(as_keypoints(keypoints, where), image, where)
-        return {"keypoints": found.to_array(), **_checked(values, valid, len(found), distance, where, on_bad)}
+        return keypoint_arrays(returned, image, distance=distance, where=where, on_bad=on_bad)
 
     return extract
+
+
+def keypoint_arrays(returned: Any, image: Any, *, distance: str, where: str, on_bad: str) -> Arrays:
+    """Return the checked features of an image, given what ``extract`` returned for it."""
+    keypoints, values, valid = _three(returned, where)
+    found = check_keypoints(as_keypoints(keypoints, where), image, where)
+    return {"keypoints": found.to_array(), **_checked(values, valid, len(found), distance, where, on_bad)}
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, Any], Any]:

@@ -99,6 +99,14 @@ class PatchMethod(PatchAtKeypoints):
 class KorniaNetwork(PatchAtKeypoints):
     """``kornia:NAME?weights=FILE``: HardNet, HyNet, SOSNet, TFeat (and HardTFeat) on 32-px squares."""
 
+    @staticmethod
+    def variant(name: str | None) -> Any:
+        """Return the class for a name of kornia: networks on images detect keypoints themselves."""
+        from ..registry import METHODS
+
+        images: Any = METHODS.load("pairs/kornia")
+        return images if images.knows(str(name)) else KorniaNetwork
+
     def __init__(
         self,
         name: str,

@@ -102,7 +102,10 @@ def plan_part(text: str, family: str) -> FactoryPlan:
         if not stage.argument:
             raise InputError("dsp needs a descriptor to pool, as in dsp:sift?scales=1,1.5,2")
         return FactoryPlan(text, DomainSizePooling, None, stage.params, (plan_part(stage.argument, family),))
-    return FactoryPlan(text, load_part(stage.name, family), stage.argument, stage.params)
+    factory = load_part(stage.name, family)
+    if hasattr(factory, "variant"):
+        factory = factory.variant(stage.argument)
+    return FactoryPlan(text, factory, stage.argument, stage.params)
 
 
 def load_part(name: str, family: str) -> Any:

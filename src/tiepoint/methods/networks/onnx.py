@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
 
 
 Array = NDArray[Any]
-_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
 class Onnx:
@@ -138,7 +138,7 @@ class Onnx:
         parts = []
         for block in batches(patches, self.size or patches.shape[1], self.intensity, self.batch or BATCH):
             fed = _fill(block, self.batch)
-            ready = _arranged(fed, self.layout).astype(_TYPES[self.input.type])
+            ready = _arranged(fed, self.layout).astype(TYPES[self.input.type])
             (found,) = self.session.run([self.output], {self.input.name: ready})
             parts.append(flatten_output(found, len(fed), self.name)[: len(block)])
         return np.concatenate(parts)
@@ -150,7 +150,7 @@ def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
     if len(inputs) != 1:
         raise InputError(f"{path}: a patch network must have one input, but this model has {len(inputs)}")
     shape = [d if isinstance(d, int) else None for d in inputs[0].shape]
-    if inputs[0].type not in _TYPES:
+    if inputs[0].type not in TYPES:
         raise InputError(f"{path}: the input must be floating point, found {inputs[0].type}")
     if len(shape) == 3:
         layout, height, width = "nhw", shape[1], shape[2]
@@ -183,13 +183,26 @@ def _fill(block: Array, batch: int | None) -> Array:
     return np.concatenate([block, np.repeat(block[-1:], batch - len(block), axis=0)])
 
 
-def session(model: str | bytes, threads: int, complaint: str) -> Any:
-    """Return a session that runs a model, given as a path or as its bytes, on the CPU."""
+def session(
+    model: str | bytes,
+    threads: int,
+    complaint: str,
+    *,
+    providers: Sequence[str] = ("CPUExecutionProvider",),
+    optimization: str = "all",
+) -> Any:
+    """Return a session that runs a model, given as a path or as its bytes, by default on the CPU.
+
+    `optimization` is the level of graph optimizations: all, extended, basic or none.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    level = "ORT_DISABLE_ALL" if optimization == "none" else f"ORT_ENABLE_{optimization.upper()}"
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     try:
-        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(model, options, providers=list(providers))
     except Exception as e:  # onnxruntime's exceptions have no public base class
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
         raise InputError(f"{complaint}: {reason}") from e

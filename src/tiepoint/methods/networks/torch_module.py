@@ -27,7 +27,7 @@ from .torch_runner import NetworkRunner, check_torch_device, plain_float32
 
 Array = NDArray[Any]
 _CLASS_IN_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
-_INSIDE = ("state_dict", "model_state_dict", "model")
+_INSIDE = ("state_dict", "model_state_dict", "model", "extractor")
 """Keys under which a checkpoint stores its state dict, if it is not one itself."""
 _NAMED = 5
 SIDE = 32

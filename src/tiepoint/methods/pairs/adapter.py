@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from ...core.errors import InputError, TiepointError
 from ...core.records import Arrays, Item
 from ...formats.image.reader import to_grey
 from ...geometry.correspondence import in_view
+from ..base import Finish
 from ..output_checks import output_array
 from ..user_code import copy_for_user, user_failure, view_for_user
 
@@ -199,6 +202,9 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN for points without one; or a matrix `F` or
     `H` (3, 3) from image 1 to image 2, NaN if none was found. `distance` is ignored. `on_bad` must be
     ``error``.
+
+    A built-in object with ``match_stream(pairs)`` receives many pairs of images at a time and yields what
+    ``match`` returns for each, in order.
     """
     if on_bad != "error":
         raise InputError(
@@ -212,20 +218,37 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     call = _caller(thing, name)
 
     def extract(item: Item, payload: Any) -> Arrays:
-        where = f"{name} on {item.key}"
         try:
             made = call(item, _grey(payload) if colour == "grey" and payload is not None else payload)
         except TiepointError:
             raise
         except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, payload and payload[:2]) from e
+        return checked(item, payload, made)
+
+    def checked(item: Item, payload: Any, made: Sequence[Any]) -> Arrays:
         out: dict[str, NDArray[Any]] = {}
         sizes = image_sizes(item, payload)
         queries = getattr(payload, "queries", None)
         for part in made:
-            out |= _checked(part, kind, sizes, None if queries is None else len(queries), where)
+            count = None if queries is None else len(queries)
+            out |= _checked(part, kind, sizes, count, f"{name} on {item.key}")
         return out
 
+    def stream(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
+        waiting: deque[tuple[Item, Any]] = deque()
+
+        def images() -> Iterator[tuple[Image, Image]]:
+            for item, payload in payloads:
+                waiting.append((item, payload))
+                yield tuple(payload[:2])
+
+        for made in thing.match_stream(images()):
+            item, payload = waiting.popleft()
+            yield item, partial(checked, item, payload, [made])
+
+    if hasattr(thing, "match_stream"):
+        extract.stream = stream  # type: ignore[attr-defined]
     return extract
 
 

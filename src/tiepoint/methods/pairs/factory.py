@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -23,12 +20,14 @@ from ...core.records import Arrays, ImageFacts, Item
 from ...core.regular_files import is_folder
 from ...formats.image.reader import SUFFIXES
 from ..base import Method, method_key
+from ..keypoints.factory import plan_part
 from ..keypoints.files import holds_features
 from ..keypoints.spec import HOME, split_detector
 from ..registry import METHODS, unknown_method
-from ..spec import FilesSpec, Spec, instantiate, parse_spec
+from ..spec import FilesSpec, Spec, parse_spec
 from ..user_code import as_network, load_from_file
 from .adapter import EDGES
+from .image_memo import MEMO, ImageOf
 from .matchers import ImageKeypoints, Matcher
 
 KEYPOINT_EDGES = ("extract", "extract_item", "detect", "lookup")
@@ -116,10 +115,8 @@ def family_of_geometry(method: Any) -> str:
     name = parsed.base.name
     if split_detector(str(parsed.base)).detector is not None:
         return "keypoints"
-    if parsed.base.name == "torch":
-        from ..keypoints.torch_module import TorchImages
-
-        return _sees_pairs(instantiate(TorchImages, parsed.base, "cpu"))
+    if name in ("torch", "hf", "kornia"):
+        return _sees_pairs(plan_part(str(parsed.base), "keypoints").build("cpu"))
     both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
     if both and name not in HOME:
         return "pairs"  # a descriptor without a default detector detects no keypoints
@@ -151,59 +148,6 @@ def _of_files(path: str) -> str:
     return "pairs" if flows else "keypoints"
 
 
-MEMO_BYTES = 512 << 20
-"""Memory limit per process, in bytes, for features of images that occur in several pairs."""
-
-
-class FeatureMemo:
-    """Least-recently-used cache of image features, limited to `most` bytes.
-
-    >>> memo = FeatureMemo(100)
-    >>> made = [memo.get(k, lambda: {"a": np.zeros(8)}) for k in "abab"]
-    >>> made[0] is made[2], memo.made
-    (False, 4)
-    """
-
-    def __init__(self, most: int = MEMO_BYTES) -> None:
-        self.most, self.size, self.made = most, 0, 0
-        self._kept: OrderedDict[str, Arrays] = OrderedDict()
-        self._lock = threading.Lock()
-        self._paused = False
-
-    @contextmanager
-    def bypassed(self) -> Iterator[None]:
-        """Bypass the cache within this context, so that timings include all work."""
-        self._paused = True
-        try:
-            yield
-        finally:
-            self._paused = False
-
-    def get(self, key: str, make: Any) -> Arrays:
-        """Return the cached value of a key; compute it if it is missing."""
-        if self._paused:
-            made: Arrays = make()
-            return made
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        arrays: Arrays = make()
-        with self._lock:
-            self.made += 1
-            if key not in self._kept:
-                self._kept[key] = arrays
-                self.size += _bytes(arrays)
-            while self.size > self.most and self._kept:
-                self.size -= _bytes(self._kept.popitem(last=False)[1])
-        return arrays
-
-
-def _bytes(arrays: Arrays) -> int:
-    return sum(np.asarray(a).nbytes for a in arrays.values())
-
-
-MEMO = FeatureMemo()
 _NUMBERS = count()
 """Counter that distinguishes methods whose config does not determine their output."""
 
@@ -212,7 +156,7 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
     """Return a keypoint method with a matcher; `given` are ``matcher`` (default `mnn`) and ``ratio``.
 
     The matcher is part of the name and of the cache key. Keypoints of an image that occurs in many pairs are
-    computed once per process, up to a memory limit of `MEMO_BYTES`.
+    computed once per process, up to a limit of memory. Those of costly methods are stored on disk as well.
     """
     matcher = Matcher.of(given)
     config, why = matcher.config()
@@ -223,8 +167,11 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
         sides = []
         for i, single in enumerate(image_items(item, payload)):
             image = None if payload is None else payload[i]
-            key = method_key(base.config, [*base.of_item(single), single.key, single.content, unknown])
-            arrays = MEMO.get(key, partial(base.extract, single, image))
+            if base.keep_images:
+                (arrays,) = MEMO.of_images([ImageOf(base, single, image)], partial(_extracted, base))
+            else:
+                key = method_key(base.config, [*base.of_item(single), single.key, single.content, unknown])
+                arrays = MEMO.get(key, partial(base.extract, single, image))
             sides.append(ImageKeypoints.of(f"{i}/{single.content or single.key}", arrays))
         a, b = sides
         found, confidence = matcher.match(a, b, distance=base.distance)
@@ -259,6 +206,10 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
         thread_safe=False,
         uncached_reason=base.uncached_reason or why,
     )
+
+
+def _extracted(base: Method, images: Sequence[ImageOf]) -> list[Arrays]:
+    return [base.extract(image.item, image.pixels) for image in images]
 
 
 def image_items(item: Item, payload: Any) -> list[Item]:

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matchers that receive both images: corner tracking (`klt`), and the matchers of vismatch."""
+"""Corner tracking (`klt`), a matcher that receives both images."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError, UnknownNameError
 from ...formats.image.reader import to_grey
 
 Image = NDArray[np.uint8]
@@ -68,52 +65,3 @@ def _shift(first: Image, second: Image) -> NDArray[np.float32]:
     one, two = (np.asarray(i, np.float32) for i in (first, second))
     moved, _ = cv2.phaseCorrelate(one - one.mean(), two - two.mean())
     return np.asarray(moved, np.float32)
-
-
-class Vismatch:
-    """A matcher of vismatch, at the original size of the images.
-
-    `most` limits the keypoints of sparse matchers. The random generators of torch and NumPy are set to `seed`
-    before every pair, because some matchers sample their matches. vismatch downloads the weights, which only
-    its version identifies. The returned matches are not filtered by vismatch's RANSAC.
-    """
-
-    libraries = ("numpy", "torch", "vismatch")
-
-    def __init__(self, path: str, most: int = 2048, seed: int = 0, device: str = "cpu") -> None:
-        self.matcher_name, self.most, self.seed, self.device = path, most, seed, device
-        if find_spec("vismatch") is None:
-            raise InputError(
-                f"vismatch:{path} needs the package 'vismatch', which requires other versions of OpenCV and "
-                "kornia; install tiepoint and vismatch into a new environment, see docs/adding-a-method.md"
-            )
-        known = list(import_module("vismatch").available_models)
-        if path not in known:
-            raise UnknownNameError("matcher of vismatch", path, known)
-        self.name = f"vismatch:{path}"
-        self.config = {"matcher": path, "most": most, "seed": seed}
-        self._matcher: Any = None
-
-    def match(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Return matches in original pixels, with numbers of keypoints and confidences if known."""
-        import torch
-
-        if self._matcher is None:
-            self._matcher = import_module("vismatch").get_matcher(
-                self.matcher_name, device=self.device, max_num_keypoints=self.most
-            )
-        torch.manual_seed(self.seed)
-        np.random.seed(self.seed)  # noqa: NPY002 - what the matchers draw from is the legacy generator
-        found = self._matcher(*(_channels_first(i) for i in (image1, image2)))
-        out = {"points0": found["matched_kpts0"], "points1": found["matched_kpts1"]}
-        if found.get("matched_confidences") is not None:
-            out["confidence"] = found["matched_confidences"]
-        for side in (0, 1):
-            if len(found.get(f"all_kpts{side}", ())):
-                out[f"keypoints{side}"] = np.array([len(found[f"all_kpts{side}"])], np.int64)
-        return out
-
-
-def _channels_first(image: Image) -> NDArray[np.float32]:
-    """Return an image as (3, h, w) between 0 and 1."""
-    return np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255)

