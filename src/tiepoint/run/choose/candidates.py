@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kinds of methods between which the choice differs: hand-crafted or learned, sparse or dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...methods.registry import METHODS
+
+_OUTSIDE = ("files", "vismatch", "exec")
+"""Methods whose matches come from elsewhere, so that it is unknown what they are."""
+GRID_MATCHES = 500
+"""Number of matches from which they are tested for a grid."""
+GRID_SHARE = 0.1
+"""Share of different coordinates among matches up to which they are on a grid."""
+
+
+def is_classical(config: Mapping[str, Any]) -> bool:
+    """Return whether a method consists of built-in hand-crafted parts.
+
+    >>> is_classical({"base": {"method": "keypoints/sift"}, "matcher": "mnn"})
+    True
+    >>> is_classical({"method": "pairs/vismatch"}), is_classical({"class": "Mine", "source": "…"})
+    (False, False)
+    """
+    known = {f"{e.family}/{e.name}": e for e in METHODS}
+    for part in _parts(config):
+        if "class" in part:
+            return False
+        entry = known.get(str(part.get("method", "")))
+        if entry is not None and (entry.needs not in (None, "opencv") or entry.name in _OUTSIDE):
+            return False
+    return True
+
+
+def _parts(config: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every mapping inside a config."""
+    if isinstance(config, Mapping):
+        yield config
+        for value in config.values():
+            yield from _parts(value)
+    elif isinstance(config, list | tuple):
+        for value in config:
+            yield from _parts(value)
+
+
+def is_dense_config(config: Mapping[str, Any]) -> bool:
+    """Return whether a config is that of a method of the family `dense`."""
+    return str(config.get("method", "")).startswith("dense/")
+
+
+def is_grid(points: NDArray[np.float64]) -> bool:
+    """Return whether points (n, 2) are on a grid, as those of dense and semi-dense matchers.
+
+    >>> y, x = np.mgrid[:240:8, :320:8]
+    >>> is_grid(np.column_stack([x.ravel(), y.ravel()]).astype(float))
+    True
+    """
+    if len(points) < GRID_MATCHES:
+        return False
+    return all(len(np.unique(np.round(points[:, k], 2))) <= GRID_SHARE * len(points) for k in (0, 1))
