@@ -16,7 +16,7 @@ from ..core.errors import InputError
 from ..core.formatting import count_text
 from ..formats.file_io import write_bytes
 from ..run.choose.result import Choice, PairOutcome
-from .choice_text import COLUMNS, extent, run_command, sentences, table, warnings
+from .choice_text import COLUMNS, advice, extent, run_command, table, trust, warnings
 from .pictures.confirmed import confirmed_panels
 
 QUALITY = 80
@@ -50,11 +50,12 @@ def choice_page(choice: Choice, *, store: str | None = None) -> str:
     )
     css = (files("tiepoint.report") / "templates" / "report.css").read_text("utf-8")
     page: str = environment.get_template("choice.html").render(
-        title=f"Which method for {choice.images.name or choice.images}?",
+        title="Which method for these images?",
         css=css,
         lead=f"{count_text(len(choice.candidates), 'method')} on "
         f"{count_text(len(choice.pairs), 'pair')} of {choice.images}, without ground truth.",
-        sentences=sentences(choice),
+        advice=advice(choice),
+        trust=trust(choice),
         extent=extent(choice),
         warnings=warnings(choice),
         columns=COLUMNS,
@@ -82,7 +83,7 @@ def _caption(one: PairOutcome) -> str:
     if s is None:
         return f"failed: {one.failure}"
     kept = "" if s.is_confirmed else f", not confirmed ({s.ungated:.2f} before the gate)"
-    counts = f"{s.confirmed:.0f} of {s.matches} matches confirmed"
+    counts = f"{s.confirmed:.3g} of {s.matches} matches confirmed"
     return f"steady {one.steady:.2f}{kept}; {counts}; cover {s.cover:.2f}"
 
 

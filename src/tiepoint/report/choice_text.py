@@ -32,8 +32,8 @@ def extent(choice: Choice) -> str:
     rest = total - used
     if not rest:
         return f"{text}."
-    says = "says" if rest == 1 else "say"
-    return f"{text}; the other {rest} {says} nothing (no overlap, or too hard for all)."
+    others = "the other one says" if rest == 1 else f"the other {rest} say"
+    return f"{text}; {others} nothing (no overlap, or too hard for all)."
 
 
 def table(choice: Choice) -> list[list[str]]:
@@ -79,13 +79,18 @@ def _joined(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def sentences(choice: Choice) -> list[str]:
-    """Return the result below the table: the recommendation and the measured error of the rule."""
+def trust(choice: Choice) -> str:
+    """Return the measured error of the rule for methods like these. Empty without a recommendation."""
     if choice.leader is None:
-        return [NOTHING]
-    kinds = {c.dense for c in choice.candidates.values()}
-    known = DENSE if True in kinds else CLASSICAL if choice.all_classical else MEASURED
-    return [f"{advice(choice)} {known}"]
+        return ""
+    if any(c.dense for c in choice.candidates.values()):
+        return DENSE
+    return CLASSICAL if choice.all_classical else MEASURED
+
+
+def sentences(choice: Choice) -> list[str]:
+    """Return the result below the table: the recommendation, and how far to trust it."""
+    return [line for line in (advice(choice), trust(choice)) if line]
 
 
 def warnings(choice: Choice) -> list[str]:

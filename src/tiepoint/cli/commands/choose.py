@@ -20,7 +20,6 @@ from ..common import (
     progress_bars,
     resumable,
 )
-from ..shell.flag_names import as_flags
 
 
 def choose_command(
@@ -67,8 +66,7 @@ def choose_command(
             _print(extent(choice))
             rows = table(choice)
             print_columns(COLUMNS, rows)
-        for line in sentences(choice):
-            _print(as_flags(line))
+        _print(" ".join(sentences(choice)))
         if command is not None:
             _print(f"To run it: {command}")
     if choice.leader is None:

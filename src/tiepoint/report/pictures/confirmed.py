@@ -27,7 +27,7 @@ def confirmed_panels(
 ) -> Image:
     """Draw two images with at most `most` matches (n, 2), (n, 2), sampled evenly.
 
-    Lines of confirmed matches are green, the others red. The rarer kind is drawn last.
+    Lines of confirmed matches are green, the others orange. The rarer kind is drawn last.
     """
     from PIL import Image as Pillow
     from PIL import ImageDraw

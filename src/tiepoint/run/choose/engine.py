@@ -166,9 +166,7 @@ class _Work:
         self.progress("images", 1, 1)
         self.equal += [named.key for named in equal]
         if not kept and not self.pairs:
-            raise InputError(
-                f"{self.request.images}: all {len(equal)} pairs have two equal images; add other images"
-            )
+            raise InputError(f"{self.request.images}: the images have equal pixels; add other images")
         contexts = self._contexts(kept)
         for context in contexts.values():
             if context.method.check is not None:
@@ -267,7 +265,9 @@ def outcome_of(matches: PairMatches, sizes: Sizes, key: str, seconds: float) -> 
 
 
 def rotation_deg(a: Any, b: Any) -> float:
-    """Return the rotation, 0 to 180, of the similarity that fits matches best. NaN below two matches.
+    """Return the rotation, 0 to 180, of the similarity that fits matches (n, 2), (n, 2) best.
+
+    NaN below two matches, or if a similarity explains less than half of their variance.
 
     >>> round(rotation_deg(np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[5.0, 5.0], [5.0, 7.0]])))
     90
@@ -276,7 +276,8 @@ def rotation_deg(a: Any, b: Any) -> float:
         return float("nan")
     x, y = a - a.mean(axis=0), b - b.mean(axis=0)
     along, across = (x * y).sum(), (x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]).sum()
-    return float(np.degrees(abs(np.arctan2(across, along))))
+    explained = along**2 + across**2 >= 0.5 * (x * x).sum() * (y * y).sum()
+    return float(np.degrees(abs(np.arctan2(across, along)))) if explained else float("nan")
 
 
 def _extract(context: RunContext, progress: Progress) -> dict[str, str]:
@@ -291,19 +292,20 @@ def _extract(context: RunContext, progress: Progress) -> dict[str, str]:
 
 
 def _methods(request: ChoiceRequest, root: Path) -> dict[str, Method]:
-    """Resolve the methods under distinct names: the text of the request, or the name of an object."""
+    """Resolve the methods under distinct names: their own, else those of the request."""
     from ...methods.keypoints.spec import locate_keypoint_sets
     from ...methods.resolve import resolve
 
-    found: dict[str, Method] = {}
-    for given in request.methods:
-        method = resolve(locate_keypoint_sets(given, root), family="pairs", device=request.device)
-        if method.config.get("method") == ORACLE:
-            raise InputError("oracle needs ground truth, which choose does not have; remove it")
-        name = given if isinstance(given, str) else method.name
-        if name in found:
-            if isinstance(given, str):
-                raise InputError(f"{name!r} is given twice; remove one")
-            raise InputError(f"two methods are called {name!r}; give them different names")
-        found[name] = method
-    return found
+    found = [
+        resolve(locate_keypoint_sets(given, root), family="pairs", device=request.device)
+        for given in request.methods
+    ]
+    if any(method.config.get("method") == ORACLE for method in found):
+        raise InputError("oracle needs ground truth, which choose does not have; remove it")
+    names = [method.name for method in found]
+    if len(set(names)) < len(names):
+        names = [method.spec or method.name for method in found]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{twice!r} is given twice; remove one, or give objects different names")
+    return dict(zip(names, found, strict=True))

@@ -166,7 +166,8 @@ class Choice:
             key: [f[key].turn_deg for f in self.outcomes.values() if f[key].is_confirmed]
             for key in self.pairs
         }
-        turned = [key for key, found in angles.items() if found and np.median(found) >= TURNED_DEG]
+        known = {key: [a for a in found if not np.isnan(a)] for key, found in angles.items()}
+        turned = [key for key, found in known.items() if found and np.median(found) >= TURNED_DEG]
         lost = {n: [k for k in turned if not f[k].is_confirmed] for n, f in self.outcomes.items()}
         return {name: keys for name, keys in lost.items() if keys}
 
