@@ -90,9 +90,18 @@ def draw_pairs(names: Sequence[str], limit: int = LIMIT) -> list[Names]:
     >>> len(draw_pairs([f"{i}" for i in range(100)])), len(draw_pairs(list("abc"), 2))
     (30, 2)
     """
-    n = len(names)
-    if n <= MAX_IMAGES_ALL_PAIRS:
+    if len(names) <= MAX_IMAGES_ALL_PAIRS:
         return smallest(list(combinations(names, 2)), limit)
+    return offset_pairs(names, limit)
+
+
+def offset_pairs(names: Sequence[str], limit: int) -> list[Names]:
+    """Return at most `limit` pairs of names at the `OFFSETS`, an equal number of each.
+
+    >>> offset_pairs(list("abcdef"), 3)
+    [('a', 'b'), ('d', 'f'), ('b', 'f')]
+    """
+    n = len(names)
     shares = [limit // len(OFFSETS) + (k < limit % len(OFFSETS)) for k in range(len(OFFSETS))]
     found: list[Names] = []
     for offset, share in zip(OFFSETS, shares, strict=True):

@@ -54,7 +54,7 @@ def is_dense_config(config: Mapping[str, Any]) -> bool:
 
 
 def is_grid(points: NDArray[np.float64]) -> bool:
-    """Return whether points (n, 2) are on a grid, as those of dense and semi-dense matchers.
+    """Return whether points (n, 2) are on a grid, as those of flows and semi-dense matchers.
 
     >>> y, x = np.mgrid[:240:8, :320:8]
     >>> is_grid(np.column_stack([x.ravel(), y.ravel()]).astype(float))

@@ -156,6 +156,7 @@ class _Work:
         self.equal: list[str] = []
         self.outcomes: dict[str, dict[str, PairOutcome]] = {name: {} for name in self.methods}
         self.contexts: list[RunContext] = []
+        self.grid = dict.fromkeys(self.methods, False)
         matched = {name: "matcher" in method.config for name, method in self.methods.items()}
         _refuse_both_kinds(self.dense, [name for name, is_so in matched.items() if is_so])
 
@@ -186,7 +187,7 @@ class _Work:
     def choice(self, names: int) -> Choice:
         """Return the result until now."""
         candidates = {
-            name: Candidate(name, method.spec, is_classical(method.config), self.dense[name])
+            name: Candidate(name, method.spec, is_classical(method.config), self.dense[name], self.grid[name])
             for name, method in self.methods.items()
         }
         return Choice(
@@ -227,7 +228,8 @@ class _Work:
             return PairOutcome(None, failure=failures[item])
         arrays = context.arrays(item)
         matches = matches_of(arrays, f"{name} on {item}")
-        self.dense[name] |= "flow" in arrays or is_grid(matches.points0)
+        self.dense[name] |= "flow" in arrays
+        self.grid[name] |= is_grid(matches.points0)
         meta = context.features.meta(context.feature_keys[item]) or {}
         return outcome_of(matches, self.sizes[named.key], named.key, float(meta.get("time_s", 0.0)))
 
