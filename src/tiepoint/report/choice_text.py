@@ -109,13 +109,6 @@ def warnings(choice: Choice) -> list[str]:
             found.append(f"{name} failed on {len(failures)} of {total}, which count as 0: {reason}")
     if choice.leader is None:
         return found
-    if not any(c.dense for c in choice.candidates.values()) and (
-        grid := [c.name for c in choice.candidates.values() if c.grid]
-    ):
-        found.append(
-            f"the matches of {_joined(grid)} are on a grid, as those of semi-dense matchers; the rule was "
-            "not measured for such methods"
-        )
     return found + _about_pairs(choice) + _about_leader(choice)
 
 

@@ -13,10 +13,10 @@ from ...methods.registry import METHODS
 
 _OUTSIDE = ("files", "vismatch", "exec")
 """Methods whose matches come from elsewhere, so that it is unknown what they are."""
-GRID_MATCHES = 500
+GRID_MATCHES = 100
 """Number of matches from which they are tested for a grid."""
-GRID_SHARE = 0.1
-"""Share of different coordinates among matches up to which they are on a grid."""
+GRID_LINES = 256
+"""Number of lines along the longer side of an image up to which points are on a grid."""
 
 
 def is_classical(config: Mapping[str, Any]) -> bool:
@@ -53,13 +53,17 @@ def is_dense_config(config: Mapping[str, Any]) -> bool:
     return str(config.get("method", "")).startswith("dense/")
 
 
-def is_grid(points: NDArray[np.float64]) -> bool:
-    """Return whether points (n, 2) are on a grid, as those of flows and semi-dense matchers.
+def is_grid(points: NDArray[np.float64], size: tuple[int, int]) -> bool:
+    """Return whether points (n, 2) are on a coarse grid, as those of flows and semi-dense matchers.
+
+    `size` is (width, height) of their image. Points at whole pixels of a smaller image are not.
 
     >>> y, x = np.mgrid[:240:8, :320:8]
-    >>> is_grid(np.column_stack([x.ravel(), y.ravel()]).astype(float))
-    True
+    >>> points = np.column_stack([x.ravel(), y.ravel()]).astype(float)
+    >>> is_grid(points, (320, 240)), is_grid(points / 8, (320, 240))
+    (True, False)
     """
     if len(points) < GRID_MATCHES:
         return False
-    return all(len(np.unique(np.round(points[:, k], 2))) <= GRID_SHARE * len(points) for k in (0, 1))
+    gaps = [np.diff(np.unique(np.round(points[:, k], 1))) for k in (0, 1)]
+    return all(len(gap) > 0 and gap.min() >= max(size) / GRID_LINES for gap in gaps)

@@ -156,7 +156,6 @@ class _Work:
         self.equal: list[str] = []
         self.outcomes: dict[str, dict[str, PairOutcome]] = {name: {} for name in self.methods}
         self.contexts: list[RunContext] = []
-        self.grid = dict.fromkeys(self.methods, False)
         matched = {name: "matcher" in method.config for name, method in self.methods.items()}
         _refuse_both_kinds(self.dense, [name for name, is_so in matched.items() if is_so])
 
@@ -187,7 +186,7 @@ class _Work:
     def choice(self, names: int) -> Choice:
         """Return the result until now."""
         candidates = {
-            name: Candidate(name, method.spec, is_classical(method.config), self.dense[name], self.grid[name])
+            name: Candidate(name, method.spec, is_classical(method.config), self.dense[name])
             for name, method in self.methods.items()
         }
         return Choice(
@@ -228,8 +227,7 @@ class _Work:
             return PairOutcome(None, failure=failures[item])
         arrays = context.arrays(item)
         matches = matches_of(arrays, f"{name} on {item}")
-        self.dense[name] |= "flow" in arrays
-        self.grid[name] |= is_grid(matches.points0)
+        self.dense[name] |= "flow" in arrays or is_grid(matches.points0, self.sizes[named.key][0])
         meta = context.features.meta(context.feature_keys[item]) or {}
         return outcome_of(matches, self.sizes[named.key], named.key, float(meta.get("time_s", 0.0)))
 
@@ -251,8 +249,9 @@ def _refuse_both_kinds(dense: Mapping[str, bool], sparse: Sequence[str]) -> None
     known = [name for name, is_so in dense.items() if is_so]
     if known and sparse:
         raise InputError(
-            f"{known[0]} is dense and {sparse[0]} is sparse: neighbouring dense matches agree even where "
-            "they are wrong, so the two cannot be ranked; choose among methods of one kind"
+            f"{known[0]} has a flow or matches on a grid and {sparse[0]} is sparse: dense matches agree with "
+            "each other even where all are wrong, so the two cannot be ranked; choose among methods of one "
+            "kind"
         )
 
 

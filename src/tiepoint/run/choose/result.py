@@ -64,15 +64,14 @@ class PairOutcome:
 class Candidate:
     """A method to choose from.
 
-    `spec` is None for objects. `classical` states whether it consists of built-in hand-crafted parts, `dense`
-    whether it returns flows, and `grid` whether its points in image 0 are on a grid.
+    `spec` is None for objects. `classical` states whether it consists of built-in hand-crafted parts, and
+    `dense` whether it returns flows or matches on a grid.
     """
 
     name: str
     spec: str | None
     classical: bool
     dense: bool
-    grid: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,6 @@ class Choice:
                     "seconds_per_pair": seconds if np.isfinite(seconds := self.seconds(name)) else None,
                     "classical": self.candidates[name].classical,
                     "dense": self.candidates[name].dense,
-                    "grid": self.candidates[name].grid,
                     "failures": len(self.failures(name)),
                 }
             )
