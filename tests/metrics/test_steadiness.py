@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from choose_golden import golden, needs_golden
 
+from choose_golden import golden, needs_golden
 from tiepoint.geometry.two_view.epipolar import larger_distances
 from tiepoint.metrics.steadiness import (
     CONFIRMED,

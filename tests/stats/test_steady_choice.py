@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from choose_golden import golden, needs_golden
 
+from choose_golden import golden, needs_golden
 from tiepoint.stats.steady_choice import MIN_PAIRS, SteadyOrder, difference, interval_seed, steady_order
 
 

@@ -17,6 +17,8 @@ GRID_MATCHES = 100
 """Number of matches from which they are tested for a grid."""
 GRID_LINES = 256
 """Number of lines along the longer side of an image up to which points are on a grid."""
+GRID_STEP_PX = 2.0
+"""Minimum step of a grid. Points at whole pixels have smaller ones."""
 
 
 def is_classical(config: Mapping[str, Any]) -> bool:
@@ -66,4 +68,5 @@ def is_grid(points: NDArray[np.float64], size: tuple[int, int]) -> bool:
     if len(points) < GRID_MATCHES:
         return False
     gaps = [np.diff(np.unique(np.round(points[:, k], 1))) for k in (0, 1)]
-    return all(len(gap) > 0 and gap.min() >= max(size) / GRID_LINES for gap in gaps)
+    step = max(GRID_STEP_PX, max(size) / GRID_LINES)
+    return all(len(gap) > 0 and gap.min() >= step for gap in gaps)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +30,9 @@ from ...geometry.two_view.estimator import import_library
 from ...methods.base import Method
 from ...metrics.steadiness import Sizes, steadiness
 from ...stats.steady_choice import MIN_PAIRS
+from ...store.maintenance.journal import FOLDER as JOURNAL_FOLDER
+from ...store.maintenance.journal import finish_changes
+from ...store.maintenance.usage import note_uses, uses_file
 from ...store.status_files import track_progress
 from ...store.store import Store
 from ...tasks.base import BaseTaskData, MissingTask
@@ -133,6 +137,7 @@ def choose_method(
         RunSession(store.root, None, report) as session,
     ):
         work = _Work(request, store, session, progress)
+        session.callback(work.release)
         work.add(listed)
         choice = work.choice(len(names))
         few = len(choice.order.pairs) < MIN_PAIRS
@@ -156,6 +161,9 @@ class _Work:
         self.equal: list[str] = []
         self.outcomes: dict[str, dict[str, PairOutcome]] = {name: {} for name in self.methods}
         self.contexts: list[RunContext] = []
+        self.use = f"{TASK}-{uuid.uuid4().hex[:12]}"
+        if (store.root / JOURNAL_FOLDER).is_dir():
+            finish_changes(store)
         matched = {name: "matcher" in method.config for name, method in self.methods.items()}
         _refuse_both_kinds(self.dense, [name for name, is_so in matched.items() if is_so])
 
@@ -171,6 +179,8 @@ class _Work:
         for context in contexts.values():
             if context.method.check is not None:
                 context.method.check(list(context.opened.items))
+        keys = [key for context in contexts.values() for key in context.feature_keys.values()]
+        note_uses(self.store, self.use, TASK, keys)
         for named in kept:
             self.pairs[named.key] = named
             self.sizes[named.key] = named.pair.sizes()
@@ -193,6 +203,10 @@ class _Work:
             self.request.images, candidates, self.pairs, self.outcomes, self.sizes, self.equal,
             names, notes=self._notes(),
         )  # fmt: skip
+
+    def release(self) -> None:
+        """Let other processes remove the matches, which no run uses."""
+        uses_file(self.store.root, self.use).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Raise an error if a file of a method changed meanwhile."""
