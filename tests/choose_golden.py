@@ -18,7 +18,7 @@ GOLDEN = DATA.parent / "golden" / "choose.json"
 needs_golden = pytest.mark.skipif(not GOLDEN.is_file(), reason=f"no recorded figures at {GOLDEN}")
 
 SHIFTS = ((1.0, 0.0, 0.0), (1.05, 0.08, 9.0), (0.96, -0.1, 14.0), (1.1, 0.15, -8.0), (0.92, 0.2, 5.0))
-SIZE = (200, 160)
+SIZE = (160, 128)
 
 
 @cache
@@ -27,7 +27,7 @@ def golden() -> dict[str, Any]:
     return found
 
 
-def texture(seed: int, size: tuple[int, int] = (320, 280)) -> np.ndarray:
+def texture(seed: int, size: tuple[int, int] = (256, 224)) -> np.ndarray:
     """Noise at several scales, so that detectors find keypoints, as uint8 RGB."""
     import cv2
 
@@ -50,7 +50,7 @@ def view(scene: np.ndarray, number: int) -> np.ndarray:
     return np.asarray(cv2.warpAffine(scene, M, SIZE))
 
 
-def write_photos(folder: Path, count: int = 5, seed: int = 1) -> Path:
+def write_photos(folder: Path, count: int = 4, seed: int = 1) -> Path:
     """Write views of one scene as ``photo1.png``, ``photo2.png``, …"""
     from tiepoint.formats.image.reader import write_image
 
