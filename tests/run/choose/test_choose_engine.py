@@ -50,7 +50,11 @@ def choose(methods: list[Any], images: Path, store: Path, **how: Any) -> Choice:
 
 def written(store: Path) -> dict[Path, int]:
     """Arrays of features, with the time of writing. A run adds to their headers."""
-    return {p: p.stat().st_mtime_ns for p in (store / "features").rglob("*") if p.name != "meta.json"}
+    return {
+        p: p.stat().st_mtime_ns
+        for p in (store / "features").rglob("*")
+        if p.suffix != ".json" and p.is_file()
+    }
 
 
 class Dark:

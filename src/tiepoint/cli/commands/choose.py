@@ -37,7 +37,7 @@ def choose_command(
     Matches are those of `run`, which afterwards computes only what is missing. A choice is not a run and has
     no score. Exit code 1: no method confirms any pair.
 
-    Example: `tiepoint choose sift+mutual orb+mutual --images photos --out choice.html`
+    Example: `tiepoint choose "sift?ratio=0.8" "orb?ratio=0.8" --images photos --out choice.html`
     """
     from ...report.choice_page import check_page_name, save_choice
     from ...report.choice_text import COLUMNS, extent, run_command, sentences, table, warnings
