@@ -95,3 +95,24 @@ def test_stress_from_python(tmp_path: Path) -> None:
         stress("sift", images=images, kinds="noise")
     with pytest.raises(InputError, match="at least one method"):
         stress([], images=images)
+
+
+def test_choose_from_python(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    pytest.importorskip("poselib")
+    from choose_golden import write_photos
+    from tiepoint.tools import choose
+
+    photos = write_photos(tmp_path / "photos", 2)
+    methods = ["sift?ratio=0.8", "brief@fast?ratio=0.8"]
+    with pytest.warns(UserWarning, match="one pair: about 4 points are lost"):
+        found = choose(methods, images=photos, store=tmp_path / "store", progress=False)
+    frame = found.to_frame()
+    assert frame.method[0] == found.leader
+    assert dict(zip(frame.method, frame.steady, strict=True)) == dict(found.steady)
+    assert found.level == ()
+    assert f"Use {found.leader}" in str(found)
+    found.save(tmp_path / "choice.html")
+    assert str(found.leader).replace("&", "&amp;") in (tmp_path / "choice.html").read_text()
+    with pytest.raises(InputError, match="list of methods"):
+        choose("sift", images=photos)

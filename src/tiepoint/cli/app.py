@@ -6,6 +6,7 @@ from __future__ import annotations
 import typer
 
 from .commands import (
+    choose,
     compare,
     demo,
     describe,
@@ -70,6 +71,7 @@ def mount(app: typer.Typer) -> None:
     app.command("plan")(plan.plan_command)
     app.command("race")(race.race_command)
     app.command("stress")(stress.stress_command)
+    app.command("choose")(choose.choose_command)
     app.command("score")(score.score_command)
     app.command("describe")(describe.describe)
     app.command("compare")(compare.compare_command)

@@ -327,3 +327,16 @@ def permutation(n: int, *names: str | int) -> NDArray[np.int64]:
     [0, 1, 2, 3, 4]
     """
     return np.argsort(raw_stream(n, *names), kind="stable").astype(np.int64)
+
+
+def splitmix64(seed: int, count: int) -> NDArray[np.uint64]:
+    """Return SplitMix64 of seed, seed + 1, … seed + count - 1, modulo 2^64.
+
+    >>> splitmix64(0, 2).tolist()
+    [16294208416658607535, 10451216379200822465]
+    """
+    with np.errstate(over="ignore"):
+        z = np.uint64(seed) + np.arange(count, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))

@@ -164,6 +164,19 @@ def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
         return _at_infinity(np.sqrt(r**2 * (1 / l + 1 / m)), l, m)
 
 
+def larger_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
+    """Return the larger of both epipolar distances (n,) under F: |r| / sqrt(min(l1^2+l2^2, m1^2+m2^2)).
+
+    Infinite if a line has l1 = l2 = 0.
+
+    >>> larger_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -2], [0, 1, 0]]).tolist()
+    [10.0]
+    """
+    r, l, m = _lines(x0, x1, F)
+    with np.errstate(all="ignore"):
+        return _at_infinity(np.abs(r) / np.sqrt(np.minimum(l, m)), l, m)
+
+
 def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Return the residual r and the squared line norms l1^2 + l2^2 and m1^2 + m2^2 of every match."""
     a, b = as_points_keep_dtype(x0), as_points_keep_dtype(x1)
