@@ -51,6 +51,7 @@ for _name, _target in (
 ):
     TASKS.add(_name, f"tiepoint.tasks.{_target}", family="pairs")
 TASKS.add("sfm/poses", "tiepoint.tasks.sfm.poses.task:TASK", family="sfm")
+TASKS.add("sfm/reconstruct", "tiepoint.tasks.sfm.reconstruct.task:TASK", family="sfm")
 
 
 def load_task(name: str) -> Task:
