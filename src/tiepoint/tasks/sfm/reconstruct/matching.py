@@ -46,7 +46,9 @@ def match_images(
         pairs = similar_pairs(means, similar or 1)
     given = dict(features.meta.get("matcher", {}))
     keypoints = tuple(np.array(a["keypoints"], np.float64)[:, :2].reshape(-1, 2) for a in found)
-    parts = [[hash_array(np.asarray(a[n])) for n in ("keypoints", "values", "valid") if n in a] for a in found]
+    parts = [
+        [hash_array(np.asarray(a[n])) for n in ("keypoints", "values", "valid") if n in a] for a in found
+    ]
     key = [REVISION, list(cameras), parts, hash_array(pairs), features.distance]
     key += [features.meta.get("matcher_config")]
 

@@ -21,8 +21,10 @@ from ..poses.task import TASK as POSES
 from ..protocols import DEGREES, PROTOCOLS
 from ..steps import step_tables
 from .data import OpenReconstruct, ReconstructOptions
+from .files import write_models
 from .pipeline import colmap_build
 from .score import BY_SEED, by_seed, score
+from .view import SceneView, WorstImage, scene_views, worst_images
 
 CITE = (
     *POSES.info.cite,
@@ -73,7 +75,9 @@ class SfmReconstruct(BaseTask):
             "registered_images": count("images with a pose in any model; a wrong pose counts"),
             "matches": count("matches between the images of a scene"),
             "inliers": count("matches that verification accepts, over the pairs of a scene"),
-            "failed_seeds": MetricInfo("share of seeds without a result: crash or time limit", better="lower"),
+            "failed_seeds": MetricInfo(
+                "share of seeds without a result: crash or time limit", better="lower"
+            ),
             "features_s": MetricInfo(
                 "time to compute the features of all scenes; of pair matchers, their matches",
                 unit="s",
@@ -125,6 +129,18 @@ class SfmReconstruct(BaseTask):
         """Return the area after each step from the rules of other benchmarks to `exact`, for the first seed."""
         known = [r for r in records if r.meta["has_truth"]]
         return step_tables(by_seed(known)[0]) if known else []
+
+    def scene_views(self, records: Sequence[Records]) -> list[SceneView]:
+        """Return the cameras and points of each scene, of its first seed with a model."""
+        return scene_views(records)
+
+    def worst_images(self, records: Sequence[Records]) -> list[WorstImage]:
+        """Return the worst image of each scene, with the pairs that failed."""
+        return worst_images(records)
+
+    def write_models(self, records: Sequence[Records], folder: Path) -> list[Path]:
+        """Write ``SCENE/seedN/database.db`` and ``SCENE/seedN/sparse/0`` with the files of COLMAP."""
+        return write_models(records, folder)
 
     def family_for(self, method: Any) -> str:
         """Return `pairs` for methods that receive two images, else the family of matched keypoints."""
