@@ -108,15 +108,13 @@ def _panel(panel: Any, view: SceneViewLike, middle: Floats, extent: float, acros
     shown = view.centres
     shown = shown[np.linalg.norm(shown - middle, axis=1) < _FAR * extent]
     for model in view.models:
-        if len(model.cloud):
-            low, high = np.quantile(model.cloud, (_RARE, 1 - _RARE), axis=0)
-            cloud = model.cloud[((model.cloud >= low) & (model.cloud <= high)).all(axis=1)]
-            panel.plot(
-                cloud[:, across], cloud[:, up], ".", color=INK, alpha=0.45, markersize=1.1,
-                markeredgewidth=0, zorder=1, rasterized=True,
-            )  # fmt: skip
-            near = np.linalg.norm(cloud - middle, axis=1) < _REACH * extent
-            shown = np.concatenate([shown, cloud[near]])
+        cloud = visible_points(model.cloud)
+        panel.plot(
+            cloud[:, across], cloud[:, up], ".", color=INK, alpha=0.45, markersize=1.1,
+            markeredgewidth=0, zorder=1, rasterized=True,
+        )  # fmt: skip
+        near = np.linalg.norm(cloud - middle, axis=1) < _REACH * extent
+        shown = np.concatenate([shown, cloud[near]])
     true = {c.name: c for c in view.truth}
     for model in view.models:
         for camera in model.cameras:
@@ -146,9 +144,21 @@ def _camera(
     width: float = 0.8,
 ) -> None:
     """Draw the viewing pyramid of a camera."""
-    size = _SIZE * extent
-    corners = np.array([[x, y, 1.0] for x, y in ((-0.6, -0.45), (0.6, -0.45), (0.6, 0.45), (-0.6, 0.45))])
-    world = camera.centre + size * corners @ camera.R
+    world = pyramid(camera, _SIZE * extent)
     for k in range(4):
         path = np.array([camera.centre, world[k], world[(k + 1) % 4]])
         panel.plot(path[:, across], path[:, up], color=colour, linewidth=width, zorder=order)
+
+
+def pyramid(camera: CameraLike, size: float) -> Floats:
+    """Return the corners (4, 3) of the viewing pyramid of a camera."""
+    corners = np.array([[x, y, 1.0] for x, y in ((-0.6, -0.45), (0.6, -0.45), (0.6, 0.45), (-0.6, 0.45))])
+    return np.asarray(camera.centre + size * corners @ camera.R)
+
+
+def visible_points(cloud: Floats) -> Floats:
+    """Return the points without the rare ones on each side, which are far away."""
+    if not len(cloud):
+        return cloud
+    low, high = np.quantile(cloud, (_RARE, 1 - _RARE), axis=0)
+    return np.asarray(cloud[((cloud >= low) & (cloud <= high)).all(axis=1)])
