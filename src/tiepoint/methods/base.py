@@ -114,7 +114,8 @@ class Method:
     `has(item)` returns whether stored features exist. `notices` are messages for the user; `check` may add
     some. `keep_images` is true if the features of an image depend on its pixels alone and are costly, so that
     pairs store them on disk. `files` has the stamps of the files whose content is part of `config`. `opened`
-    records what user code opens in `extract`; None for built-in methods.
+    records what user code opens in `extract`; None for built-in methods. `features_config` determines the
+    features, if `config` also has settings of a matcher that the task applies.
 
     `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
     order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
@@ -139,18 +140,23 @@ class Method:
     keep_images: bool = False
     files: HashedFiles = field(default_factory=HashedFiles)
     opened: OpenedFiles | None = None
+    features_config: Mapping[str, Any] | None = None
 
     def key(self, item: Item) -> str | None:
         """Return the method part of an item's cache key. None if features cannot be cached."""
         if self.uncached_reason:
             return None
         part = self.of_item(item)
-        return method_key(self.config, part) if part else self._key
+        return method_key(self._keyed, part) if part else self._key
 
     @cached_property
     def _key(self) -> str:
         """Method part of the cache key of items for which `of_item` is empty. Computed once."""
-        return method_key(self.config, ())
+        return method_key(self._keyed, ())
+
+    @property
+    def _keyed(self) -> Mapping[str, Any]:
+        return self.config if self.features_config is None else self.features_config
 
     def unkeyed(self) -> list[str]:
         """Return the names of files, folders and servers that `extract` has used and no key contains."""

@@ -159,7 +159,7 @@ class MethodRegistry(Registry):
 
 METHODS = MethodRegistry("method", group="tiepoint.methods")
 
-_CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
+_CV, _TORCH, _ONNX, _SFM = "opencv", "learned", "onnx", "sfm"
 """Names of package extras (``pip install 'tiepoint[EXTRA]'``) that a method requires."""
 
 
@@ -275,6 +275,7 @@ _register(
     ),
     ("torch", "keypoints.torch_module:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
     ("xfeat", "keypoints.xfeat:XFeatDescriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
+    ("colmap-sift", "keypoints.colmap_sift:ColmapSift", _SFM, "SIFT of COLMAP, with its own keypoints"),
     ("files", "keypoints.files:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
     ("dsp", "keypoints.pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
     ("dspsift", "keypoints.pooling:DomainSizePooling", _CV, "sift pooled over sizes of the keypoint"),

@@ -36,6 +36,9 @@ BINDERS: dict[str, str] = {
 """Adapter of each family. It takes (thing, name=, distance=, on_bad=) and returns the `extract` function."""
 
 
+MATCHED = "keypoints with a matcher"
+"""Family in which `resolve` looks up a keypoint method for tasks that match all images of a scene."""
+
 REAL_VALUED = ("l2", "l1", "cosine")
 """Distances for real-valued descriptors. Binary descriptors use `hamming`."""
 
@@ -74,7 +77,7 @@ def resolve(
             ``torch:net.py:Net?weights=FILE``; an object or class with ``describe`` or ``lookup``; a torch
             module; or a `Method`, which is returned unchanged. For keypoints also ``DESCRIPTOR@DETECTOR``
             (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
-        family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
+        family: ``patches``, ``keypoints``, ``dense``, ``pairs`` or `MATCHED`. A name of pairs is looked up among pairs,
             then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: Passed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
@@ -92,7 +95,10 @@ def resolve(
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
     with watch_hashed_files() as files:
-        method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
+        if family == MATCHED:
+            method = _resolve_matched(spec, files, device=device, on_bad=on_bad, fit=fit)
+        else:
+            method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
     return replace(method, files=files, name=method.name if name is None else name)
 
 
@@ -131,6 +137,16 @@ def _resolved(
     for stage in () if parsed is None else parsed.transforms:
         method = apply_transform(method, stage, on_bad=on_bad, fit=fit)
     return method
+
+
+def _resolve_matched(spec: Any, files: HashedFiles, **how: Any) -> Method:
+    """Return a keypoint method with a matcher that the task applies to the cached features of images."""
+    from .pairs.factory import split_matcher, with_image_matcher
+
+    plain = isinstance(spec, str) and not isinstance(spec, FilesSpec)
+    rest, given = split_matcher(spec) if plain else (spec, {})
+    base = _resolved(rest, files, family="keypoints", **how)
+    return with_image_matcher(base, given, spec if given else base.spec)
 
 
 def _watched(method: Method) -> Method:

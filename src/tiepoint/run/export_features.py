@@ -21,9 +21,12 @@ from ..formats.matches.source import flat_name
 from ..formats.matches.write import FEATURES, write_glue_factory, write_hloc_matches
 from ..store.store import Store
 from ..store.stored_run import StoredRun
+from ..tasks import stored_task
+from ..tasks.capabilities import WritesModels
 from .recompare import ReopenedRun, reopen
 
-EXPORT_FORMS = ("npz", "hloc", "glue-factory")
+MODELS = "colmap"
+EXPORT_FORMS = ("npz", "hloc", "glue-factory", MODELS)
 _POINTS = frozenset({"points0", "points1", "confidence", "keypoints0", "keypoints1"})
 
 
@@ -50,7 +53,8 @@ def export_features(store: Store, run: StoredRun, folder: str | Path, form: str 
         store: Store with the run.
         run: The run.
         folder: Folder to create. It may exist if it is empty.
-        form: ``npz`` (one file per pair or image), ``hloc`` or ``glue-factory`` (HDF5).
+        form: ``npz`` (one file per pair or image), ``hloc`` or ``glue-factory`` (HDF5). ``colmap`` writes the
+            databases and models of a run of `sfm/reconstruct`.
 
     Raises:
         InputError: The features, the dataset or the method are missing, the folder is not empty, or the form
@@ -61,6 +65,8 @@ def export_features(store: Store, run: StoredRun, folder: str | Path, form: str 
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} exists and is not an empty folder; choose another `out`")
+    if form == MODELS:
+        return _export_models(store, run, target)
     opened = reopen(run, store.root)
     items = opened.context.items
     opened.check_features(items)
@@ -77,6 +83,17 @@ def export_features(store: Store, run: StoredRun, folder: str | Path, form: str 
     with _whole(target) as temporary:
         write(temporary, opened, form)
     return ExportedFeatures(target, len(items), what, _method(target, opened, what))
+
+
+def _export_models(store: Store, run: StoredRun, target: Path) -> ExportedFeatures:
+    """Write the databases and models of a run in which COLMAP reconstructed scenes."""
+    task = stored_task(run.task)
+    if not isinstance(task, WritesModels):
+        raise InputError(f"{run.task} has no reconstructions of COLMAP; use another `form`")
+    records = [store.records.get(key) for by in run.manifest.units.values() for key in by.values()]
+    with _whole(target) as temporary:
+        files = task.write_models(records, temporary)
+    return ExportedFeatures(target, len(files), "file", "")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from .cached_results import section_comparison
 from .pictures import evict_oldest
 from .rendering import page, static_response
 from .run_index import RunIndex
-from .views import case, home, method_pair, run, task
+from .views import cameras, case, home, method_pair, run, task
 
 View = Callable[[RunIndex, Request], Any]
 
@@ -60,6 +60,7 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
         Route("/two/{first}/{second}", bound(method_pair.method_pair_page)),
         Route("/scene/{runs}/{scene:path}", bound(case.scene)),
         Route("/case/{runs}/{scene:path}", bound(case.case)),
+        Route("/cameras/{run}/{scene:path}", bound(cameras.cameras_page)),
         Route("/picture/{runs}/{scene:path}", bound(pictures.picture_answer)),
         Route("/run/{id}", bound(run.run_page)),
         Route("/run/{id}/{file}", bound(run.download)),

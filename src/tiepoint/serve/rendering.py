@@ -29,6 +29,7 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
     "tables.js": ("tiepoint.report", "tables.js", "text/javascript"),
     "copy.js": ("tiepoint.report", "copy.js", "text/javascript"),
     "serve.js": ("tiepoint.serve", "serve.js", "text/javascript"),
+    "cameras.js": ("tiepoint.serve", "cameras.js", "text/javascript"),
     "viewer.js": ("tiepoint.serve", "viewer.js", "text/javascript"),
 }
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -107,7 +108,7 @@ def figure_response(request: Request, svg: str) -> Response:
 
 MAX_PAGE_BYTES = 64 << 20
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-VIEWS = ("", "runs", "paper", "task", "two", "run", "scene", "case")
+VIEWS = ("", "runs", "paper", "task", "two", "run", "scene", "case", "cameras")
 
 
 async def endpoint(request: Request) -> Response:

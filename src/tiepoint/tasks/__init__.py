@@ -56,6 +56,7 @@ for _name, _target in (
 for _name in ("rotation", "scale", "tilt", "blur", "gamma", "jpeg", "noise"):
     TASKS.add(f"stress/{_name}", f"tiepoint.tasks.stress.task:{_name.upper()}", family="pairs")
 TASKS.add("sfm/poses", "tiepoint.tasks.sfm.poses.task:TASK", family="sfm")
+TASKS.add("sfm/reconstruct", "tiepoint.tasks.sfm.reconstruct.task:TASK", family="sfm")
 
 
 def load_task(name: str) -> Task:

@@ -128,6 +128,55 @@ class HasLeadMetric(Protocol):
         """Return the metric to print first under these options, and its description."""
 
 
+class CameraLike(Protocol):
+    """Camera in a picture: image, centre (3,), and rotation (3, 3) from world to camera."""
+
+    name: str
+    centre: Any
+    R: Any
+
+
+class ModelLike(Protocol):
+    """Estimated cameras and 3D points (n, 3). `aligned` if they are in the frame of the truth."""
+
+    cameras: Sequence[CameraLike]
+    cloud: Any
+    aligned: bool
+
+
+class SceneViewLike(Protocol):
+    """True and estimated cameras of a scene. The third axis points up."""
+
+    scene: str
+    seed: int
+    truth: Sequence[CameraLike]
+    models: Sequence[ModelLike]
+    note: str
+
+    @property
+    def centres(self) -> Any:
+        """All camera centres (n, 3)."""
+
+
+@runtime_checkable
+class HasSceneViews(Protocol):
+    """Task whose records contain reconstructions that can be drawn."""
+
+    def scene_views(self, records: Sequence[Records]) -> Sequence[SceneViewLike]:
+        """Return the cameras and points of each scene."""
+
+    def worst_images(self, records: Sequence[Records]) -> Sequence[Any]:
+        """Return the worst image of each scene (`scene`), as text with the pairs that failed."""
+
+
+@runtime_checkable
+class WritesModels(Protocol):
+    """Task whose cached stages can be written as files of COLMAP."""
+
+    def write_models(self, records: Sequence[Records], folder: Path) -> Sequence[Path]:
+        """Write databases and models below a folder. Raise an `InputError` if they are not cached."""
+
+
 # Optional methods of a Task: runs, files
 
 

@@ -18,6 +18,8 @@ UNITS = {
     "ms": (1.0, "ms", "milliseconds"),
     "deg": (1.0, "°", "degrees"),
     "units": (1.0, "units", "units of the truth"),
+    "s": (1.0, "s", "seconds"),
+    "MiB": (1.0, "MiB", "mebibytes"),
     "count": (1.0, "", "a count"),
     "level": (1.0, "", "a level"),
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,19 +76,36 @@ def _protocols(task: str) -> list[str]:
     return [] if entry is None else list(TASKS.load_entry(entry).protocols)
 
 
+MADE = {"demo": (320, 240), "sfm": (640, 480)}
+"""Kinds of rendered data, and their image sizes."""
+
+
 def make(
     out: Path = typer.Argument(Path("tiepoint-demo"), help="Folder to write to."),
-    width: int = typer.Option(320, help="Image width in pixels."),
-    height: int = typer.Option(240, help="Image height in pixels."),
+    kind: str = typer.Option("demo", "--kind", help="demo (pairs and sequences) or sfm (scenes)."),
+    width: int = typer.Option(None, help="Image width in pixels; default 320, for sfm 640."),
+    height: int = typer.Option(None, help="Image height in pixels; default 240, for sfm 480."),
     seed: int = typer.Option(0, help="Seed for cameras, light and noise."),
 ) -> None:
     """Render the demo set from photographs in scikit-image, without network.
 
+    `--kind sfm` renders scenes for the task sfm/reconstruct, with exact camera poses.
+
     Example: `tiepoint data make tiepoint-demo`
     """
     from ...datasets.demo.dataset import make_demo
+    from ...datasets.demo.rooms import make_rooms
 
-    demo = make_demo(out, size=(width, height), seed=seed)
+    if kind not in MADE:
+        raise UnknownNameError("kind of rendered data", kind, MADE)
+    usual = MADE[kind]
+    size = (width or usual[0], height or usual[1])
+    if kind == "sfm":
+        root = make_rooms(out, size=size, seed=seed)
+        print(f"scenes with exact poses: {root}")
+        print(f"next: tiepoint run colmap-sift --task sfm/reconstruct --data {shlex.quote(str(root))}")
+        return
+    demo = make_demo(out, size=size, seed=seed)
     print(f"image sequences: {demo.sequences}\ndense pairs: {demo.dense}\npairs with cameras: {demo.pose}")
 
 

@@ -16,7 +16,7 @@ def export(
         ..., metavar="RUN", help="Run id, prefix of an id, or method (its newest run)."
     ),
     out: Path = typer.Option(..., "--out", help="Folder to create."),
-    form: str = typer.Option("npz", "--form", help="Layout of the files: npz, hloc or glue-factory."),
+    form: str = typer.Option("npz", "--form", help="Layout of the files: npz, hloc, glue-factory or colmap."),
     task: str = typer.Option(
         None, "--task", help="Task of the run, required if the method has runs of several tasks."
     ),
@@ -24,6 +24,8 @@ def export(
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Write the matches of a run on image pairs, or the keypoints and descriptors of a run on images.
+
+    `--form colmap` writes the databases and models of a run of sfm/reconstruct.
 
     The files come from the feature cache; nothing is computed. `tiepoint run files:DIR` on the same data
     reads them and gives the same scores.
@@ -44,4 +46,6 @@ def export(
         )
         return
     print(printable(str(found)))
+    if not found.method:
+        return
     print(f'to score them, use the method "{printable(found.method)}" on {stored.task} with the same data')

@@ -24,7 +24,7 @@ def match_names(true: Sequence[str], found: Sequence[str]) -> tuple[dict[str, st
     """
     known = set(true)
     equal = {name: name for name in found if name in known}
-    if equal or not found:
+    if equal or not found or not true:
         return equal, ""
     ways: tuple[tuple[str, Callable[[Sequence[str]], list[str]]], ...] = (
         ("without leading folders", _without_folders),

@@ -4,22 +4,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import FormatError
+from ...formats.colmap.tables import PARAMETERS, ModelCamera, check_camera
 from ...formats.json_yaml import read_json
 from .poses import PoseBuilder, Poses
 
-_KEYS = ("scene", "images", "models", "components", "outliers", "position_accuracy", "unit", "truth")
+_KEYS = (
+    "scene",
+    "images",
+    "models",
+    "components",
+    "outliers",
+    "position_accuracy",
+    "unit",
+    "truth",
+    "cameras",
+    "centre",
+)
 
 
 @dataclass(frozen=True)
 class JsonScene:
-    """Models of a scene with what the file states about them. `components` maps image names to numbers."""
+    """Models of a scene with what the file states about them. `components` maps image names to numbers.
+
+    `cameras` are the intrinsics by image name, with the centre of the first pixel at (0.5, 0.5).
+    """
 
     models: tuple[Poses, ...]
     components: Mapping[str, int]
@@ -27,6 +42,7 @@ class JsonScene:
     position_accuracy: float | None
     unit: str
     truth: str
+    cameras: Mapping[str, ModelCamera] = field(default_factory=dict)
 
 
 def read_json_scenes(path: Path) -> dict[str, JsonScene]:
@@ -34,7 +50,8 @@ def read_json_scenes(path: Path) -> dict[str, JsonScene]:
 
     A scene has `images`, a mapping of image names to `qvec` (w first) and `tvec`, or `models`, a list of such
     mappings. A pose of null is an image that is not registered. Optional keys are `components`, `outliers`,
-    `position_accuracy`, `unit` and `truth`.
+    `position_accuracy`, `unit`, `truth`, and `cameras`: a mapping of image names to `model`, `size` and
+    `params` as in COLMAP. `centre` is the position of the first pixel's centre in them, 0.5 or 0.
     """
     value = read_json(path)
     if not isinstance(value, dict):
@@ -73,7 +90,30 @@ def _scene(path: Path, value: Any, scene: str) -> JsonScene:
         None if accuracy is None else float(accuracy),
         str(value.get("unit", "")),
         str(value.get("truth", "")),
+        _cameras(path, value.get("cameras", {}), value.get("centre", 0.5), scene),
     )
+
+
+def _cameras(path: Path, value: Any, centre: Any, scene: str) -> dict[str, ModelCamera]:
+    """Return the intrinsics of each image, with the centre of the first pixel at (0.5, 0.5)."""
+    if centre not in (0, 0.5):
+        raise FormatError(path, f"{scene}: centre is {centre!r}; expected 0 or 0.5")
+    if not isinstance(value, dict):
+        raise FormatError(path, f"{scene}: cameras: expected an object of image names")
+    found = {}
+    for name, given in value.items():
+        known = isinstance(given, dict) and set(given) == {"model", "size", "params"}
+        size = _vector(given, "size", 2) if known else None
+        params = given["params"] if known else None
+        if size is None or not isinstance(params, list) or not all(_is_number(p) for p in params):
+            raise FormatError(
+                path, f"{scene}: camera of {name}: expected model, size (width, height) and params"
+            )
+        check_camera(path, None, str(given["model"]), len(params))
+        places = [i for i, p in enumerate(PARAMETERS[given["model"]]) if p in ("cx", "cy")]
+        moved = [float(p) + (0.5 - centre if i in places else 0.0) for i, p in enumerate(params)]
+        found[str(name)] = ModelCamera(given["model"], (int(size[0]), int(size[1])), tuple(moved), str(path))
+    return found
 
 
 def _components(path: Path, value: Any, scene: str) -> dict[str, int]:

@@ -88,9 +88,9 @@ def read_truth(path: str | Path) -> tuple[TrueScene, ...]:
     root = Path(path).expanduser()
     if not exists(root):
         raise InputError(f"{root} does not exist; pass the true poses, for example a COLMAP model")
-    file = _shared_file(root)
+    file = scene_file(root)
     if file is not None:
-        scenes = _truth_of_file(file)
+        scenes = truth_of_file(file)
     elif has_models(root):
         scenes = [true_scene(_scene_name(root), read_models(root))]
     else:
@@ -146,7 +146,7 @@ def read_estimates(path: str | Path, scenes: Sequence[str]) -> dict[str, Estimat
     root = Path(path).expanduser()
     if not exists(root):
         raise InputError(f"the results {root} do not exist")
-    file = _shared_file(root)
+    file = scene_file(root)
     errors = ErrorCollector()
     found: dict[str, EstimatedScene] = {}
     if file is not None:
@@ -185,12 +185,12 @@ def result_methods(path: str | Path, scenes: Sequence[str]) -> dict[str, Path]:
 
 
 def _has_results(path: Path, scenes: Sequence[str]) -> bool:
-    if _shared_file(path) is not None or _places_of(path, scenes):
+    if scene_file(path) is not None or _places_of(path, scenes):
         return True
     return len(scenes) == 1 and has_models(path)
 
 
-def _shared_file(path: Path) -> Path | None:
+def scene_file(path: Path) -> Path | None:
     """Return the table or JSON file of a path that can have several scenes. None if there is none."""
     if is_file(path):
         return path if path.suffix in (".csv", ".json") else None
@@ -212,7 +212,7 @@ def _places_of(root: Path, scenes: Sequence[str]) -> dict[str, Path]:
 
 
 def _estimate_of_place(place: Path, scene: str) -> EstimatedScene:
-    file = _shared_file(place)
+    file = scene_file(place)
     if file is not None:
         return _estimates_of_file(file, [scene])[scene]
     if is_folder(place) and not has_models(place):
@@ -238,7 +238,7 @@ def _scene_places(root: Path) -> dict[str, Path]:
     return {
         p.stem if is_file(p) else p.name: p
         for p in sorted(root.iterdir())
-        if not p.name.startswith(".") and (_shared_file(p) is not None or has_models(p))
+        if not p.name.startswith(".") and (scene_file(p) is not None or has_models(p))
     }
 
 
@@ -254,14 +254,15 @@ def _scene_name(root: Path) -> str:
 
 
 def _truth_of_place(name: str, place: Path) -> list[TrueScene]:
-    file = _shared_file(place)
+    file = scene_file(place)
     if file is None:
         return [true_scene(name, read_models(place))]
-    scenes = _truth_of_file(file)
+    scenes = truth_of_file(file)
     return [replace(scenes[0], name=name)] if len(scenes) == 1 else scenes
 
 
-def _truth_of_file(file: Path) -> list[TrueScene]:
+def truth_of_file(file: Path) -> list[TrueScene]:
+    """Return the true scenes of a table or JSON file."""
     if file.suffix == ".csv":
         return [
             true_scene(name, tuple(scene.clusters.values()), kind=scene.kind, outliers=scene.outliers)

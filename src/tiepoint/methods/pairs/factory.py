@@ -30,6 +30,8 @@ from .adapter import EDGES
 from .image_memo import MEMO, ImageOf
 from .matchers import ImageKeypoints, Matcher
 
+COLMAP, COLMAP_SIFT = "colmap", "keypoints/colmap-sift"
+"""Matcher of COLMAP, and the method whose descriptors it needs."""
 KEYPOINT_EDGES = ("extract", "extract_item", "detect", "lookup")
 _OURS = re.compile(r"(?P<sep>[?&])(?P<key>matcher|ratio)=(?P<value>[^&+@]*)")
 
@@ -204,6 +206,35 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
         has=None,
         stream=None,
         thread_safe=False,
+        uncached_reason=base.uncached_reason or why,
+    )
+
+
+def with_image_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Method:
+    """Return a keypoint method for tasks that match all images of a scene.
+
+    The features are those of the keypoint method. `meta` has the parameters of the matcher, and `config` its
+    settings. Without parameters, COLMAP's keypoints have COLMAP's matcher.
+    """
+    own = base.config.get("method") == COLMAP_SIFT
+    given = dict(given) or ({"matcher": COLMAP} if own else {})
+    if given.get("matcher") == COLMAP:
+        if not own:
+            raise InputError(f"matcher={COLMAP} needs the descriptors of colmap-sift; use mnn or nn")
+        if "ratio" in given:
+            raise InputError(f"matcher={COLMAP} has a ratio of its own (0.8); use matcher=mnn with `ratio`")
+        config, why, label = {"matcher": COLMAP, "revision": 1}, None, ""
+    else:
+        matcher = Matcher.of(given)
+        config, why = matcher.config()
+        label = f"{'&' if '?' in base.name.rpartition('+')[2] else '?'}{matcher.label}"
+    return replace(
+        base,
+        name=base.name + label,
+        config={"base": dict(base.config), **config},
+        features_config=base.config,
+        spec=spec,
+        meta={**base.meta, "matcher": given, "matcher_config": config},
         uncached_reason=base.uncached_reason or why,
     )
 

@@ -15,6 +15,7 @@ from ..compare.comparison import Comparison
 from ..runs.lazy_records import try_part
 from ..runs.names import DisplayNames, parse_names, read_names
 from ..runs.sections import TaskSection, sections
+from .cameras import camera_figures
 from .curves import curve_figures
 from .figure import Figure
 from .heat_map import heat_map
@@ -47,6 +48,7 @@ def figures_of(section: TaskSection, skipped: list[str] | None = None) -> list[F
     for kind, make in KINDS.items():
         found.append(try_part(f"figure {kind}", partial(make, section), skipped))
     found += try_part("figures of curves", partial(curve_figures, section), skipped) or []
+    found += try_part("figures of cameras", partial(camera_figures, section), skipped) or []
     return [f for f in found if f is not None]
 
 
@@ -65,9 +67,9 @@ def plot(
     """Return one figure of runs (as in the report) or of a comparison.
 
     Args:
-        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``stress`` or the name of a curve (``pr``,
-            ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown kind
-            raises an error that lists the available kinds.
+        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``stress``, ``cameras`` or the name of a curve
+            (``pr``, ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown
+            kind raises an error that lists the available kinds.
         of: A run, runs, or a comparison.
         task: Task of the runs; required if several tasks have the figure.
         protocol: Protocol of the scores; by default `exact` or a protocol of the runs.
@@ -155,5 +157,5 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
 
 
 def _of_kind(section: TaskSection, kind: str) -> list[Figure]:
-    figures = [KINDS[kind](section)] if kind in KINDS else curve_figures(section)
+    figures = [KINDS[kind](section)] if kind in KINDS else [*curve_figures(section), *camera_figures(section)]
     return [f for f in figures if f is not None and f.kind == kind]

@@ -27,6 +27,7 @@ from .. import params
 from ..cached_results import scene_names
 from ..rendering import page
 from ..run_index import RunIndex
+from .cameras import camera_scenes
 
 FILES = {
     "scores.csv": "text/csv",
@@ -34,7 +35,7 @@ FILES = {
     "scores.parquet": "application/vnd.apache.parquet",
     "manifest.json": "application/json",
 }
-MAX_SCORES = 400
+MAX_SCORES, MAX_CAMERAS = 400, 200
 
 
 def run_page(library: RunIndex, request: Request) -> Response:
@@ -74,6 +75,7 @@ def run_page(library: RunIndex, request: Request) -> Response:
         manifest=json.dumps(manifest, indent=1, sort_keys=True, default=str),
         section=section,
         scenes=scenes or [],
+        cameras=camera_scenes(run)[:MAX_CAMERAS],
         files=list(FILES),
         made=run.created_at[:16].replace("T", " "),
     )

@@ -29,6 +29,9 @@ MANY_IMAGES = 200
 """Images of a scene above which the time of the protocols that try all triples is stated first."""
 
 
+TRUTH_OF_SFM = "the truth was reconstructed from images: at small thresholds it favours methods like the one that made it"
+
+
 class PosesOptions(TaskOptions):
     """Options of `sfm/poses`."""
 
@@ -76,10 +79,7 @@ class OpenPoses(BaseTaskData):
         self.warnings = tuple(w for scene in found for w in scene.poses.warnings)
         sources = sorted({s.truth for s in found if s.truth})
         if "sfm" in sources:
-            self.warnings += (
-                "the truth was reconstructed from images: at small thresholds it favours methods like the "
-                "one that made it",
-            )
+            self.warnings += (TRUTH_OF_SFM,)
 
     @cached_property
     def items(self) -> tuple[Item, ...]:

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Render rooms of textured rectangles by ray casting, with exact cameras: scenes to reconstruct."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError, UnknownNameError
+from ...core.hashing import seeded_generator
+from ...formats.image.reader import write_image
+from ...geometry.correspondence import Size
+from ...geometry.quaternions import quaternions_of
+from ..reconstructions.image_scenes import IMAGES
+from ..reconstructions.layouts import SCENE_JSON
+from .views import Image, expose, linear_photo, to_srgb
+
+Vector = NDArray[np.float64]
+FOCAL_SHARE = 0.875
+"""Focal length as a share of the image width."""
+MIN_SIDE = 160
+_SAMPLES = 3
+"""Rays per pixel along each axis."""
+_BEHIND = 0.02
+"""Brightness where a ray meets no rectangle."""
+_NOISE = 0.03
+TARGET = np.array([0.0, 0.0, 3.2])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A rectangle with a photograph. `corner`, `across` and `down` are in metres; y points down.
+
+    The photograph is repeated `tiles` times along both sides.
+    """
+
+    photo: str
+    corner: tuple[float, float, float]
+    across: tuple[float, float, float]
+    down: tuple[float, float, float]
+    tiles: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class RoomCamera:
+    """Pose x_camera = R x_world + t of a view."""
+
+    R: NDArray[np.float64]
+    t: Vector
+
+
+@dataclass(frozen=True)
+class Room:
+    """Rectangles and the cameras that see them, by image name."""
+
+    panels: tuple[Panel, ...]
+    cameras: Mapping[str, RoomCamera]
+
+
+@dataclass(frozen=True)
+class RoomScene:
+    """Rooms of one scene, which are its components, and images of other rooms, which are outliers."""
+
+    rooms: tuple[Room, ...]
+    others: tuple[Room, ...] = field(default=())
+
+
+def look_at(centre: Sequence[float], target: Sequence[float], roll_deg: float = 0.0) -> RoomCamera:
+    """Return a camera at `centre` that looks at `target`. The y axis of the image points down.
+
+    >>> camera = look_at((0, 0, 0), (0, 0, 2))
+    >>> bool(np.allclose(camera.R, np.eye(3))), (camera.t + 0.0).tolist()
+    (True, [0.0, 0.0, 0.0])
+    """
+    place = np.asarray(centre, np.float64)
+    ahead = np.asarray(target, np.float64) - place
+    ahead = ahead / np.linalg.norm(ahead)
+    right = np.cross([0.0, 1.0, 0.0], ahead)
+    right = right / np.linalg.norm(right)
+    c, s = np.cos(np.deg2rad(roll_deg)), np.sin(np.deg2rad(roll_deg))
+    roll = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    R = roll @ np.array([right, np.cross(ahead, right), ahead])
+    return RoomCamera(R, -R @ place)
+
+
+def intrinsics(size: Size) -> tuple[float, float, float]:
+    """Return focal length and principal point, with the centre of the first pixel at (0.5, 0.5)."""
+    return FOCAL_SHARE * size[0], size[0] / 2, size[1] / 2
+
+
+def render(panels: Sequence[Panel], camera: RoomCamera, size: Size) -> Image:
+    """Return a view in linear light: the nearest rectangle along each of nine rays per pixel."""
+    focal, cx, cy = intrinsics(size)
+    total = np.zeros((size[1], size[0], 3), np.float64)
+    textures = [_texture(p, focal, camera) for p in panels]
+    for step_y in range(_SAMPLES):
+        for step_x in range(_SAMPLES):
+            x = np.arange(size[0]) + (step_x + 0.5) / _SAMPLES
+            y = np.arange(size[1]) + (step_y + 0.5) / _SAMPLES
+            rays = np.stack(np.broadcast_arrays((x - cx)[None] / focal, (y - cy)[:, None] / focal, 1.0), -1)
+            total += _trace(panels, textures, camera, rays @ camera.R)
+    return (total / _SAMPLES**2).astype(np.float32)
+
+
+def _trace(
+    panels: Sequence[Panel], textures: Sequence[Image], camera: RoomCamera, rays: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the colour (h, w, 3) along rays (h, w, 3) in the world."""
+    origin = -camera.R.T @ camera.t
+    nearest = np.full(rays.shape[:2], np.inf)
+    colour = np.full(rays.shape, _BEHIND)
+    for panel, texture in zip(panels, textures, strict=True):
+        across, down = np.array(panel.across), np.array(panel.down)
+        normal, offset = np.cross(across, down), np.array(panel.corner) - origin
+        slope = rays @ normal
+        with np.errstate(divide="ignore", invalid="ignore"):
+            depth = (offset @ normal) / slope
+            hit = rays * depth[..., None] - offset
+        u, v = hit @ across / (across @ across), hit @ down / (down @ down)
+        seen = (depth > 1e-6) & (depth < nearest) & (u >= 0) & (u < 1) & (v >= 0) & (v < 1)
+        nearest[seen] = depth[seen]
+        colour[seen] = _bilinear(texture, u[seen] * panel.tiles[0], v[seen] * panel.tiles[1])
+    return colour
+
+
+def _bilinear(texture: Image, u: Vector, v: Vector) -> NDArray[np.float32]:
+    """Sample a repeated texture. Its pixels have their centres at (0.5, 0.5)."""
+    height, width = texture.shape[:2]
+    x, y = u * width - 0.5, v * height - 0.5
+    x0, y0 = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
+    fx, fy = (x - x0)[:, None], (y - y0)[:, None]
+    left, right = x0 % width, (x0 + 1) % width
+    top, below = y0 % height, (y0 + 1) % height
+    upper = texture[top, left] * (1 - fx) + texture[top, right] * fx
+    lower = texture[below, left] * (1 - fx) + texture[below, right] * fx
+    return np.asarray(upper * (1 - fy) + lower * fy, np.float32)
+
+
+@cache
+def _photo(name: str) -> Image:
+    return linear_photo(name)
+
+
+def _texture(panel: Panel, focal: float, camera: RoomCamera) -> Image:
+    """Return the photograph, halved until a ray step covers at most two of its pixels."""
+    texture = _photo(panel.photo)
+    middle = np.array(panel.corner) + (np.array(panel.across) + np.array(panel.down)) / 2
+    distance = max(0.3, float((camera.R @ middle + camera.t)[2]))
+    for_metre = texture.shape[1] * panel.tiles[0] / float(np.linalg.norm(panel.across))
+    step = for_metre * distance / (focal * _SAMPLES)
+    while step > 2 and min(texture.shape[:2]) >= 32:
+        h, w = (n // 2 * 2 for n in texture.shape[:2])
+        texture = texture[:h, :w].reshape(h // 2, 2, w // 2, 2, 3).mean(axis=(1, 3)).astype(np.float32)
+        step /= 2
+    return texture
+
+
+# rooms
+
+
+def _board(photo: str, x: float, y: float, z: float, width: float, height: float, yaw_deg: float) -> Panel:
+    c, s = np.cos(np.deg2rad(yaw_deg)), np.sin(np.deg2rad(yaw_deg))
+    across = (width * c, 0.0, width * s)
+    corner = (x - across[0] / 2, y - height / 2, z - across[2] / 2)
+    return Panel(photo, corner, across, (0.0, height, 0.0))
+
+
+def _walls(wall: str, floor: str) -> list[Panel]:
+    return [
+        Panel(wall, (-3.5, -1.6, 5.0), (7.0, 0.0, 0.0), (0.0, 3.0, 0.0), (3.0, 1.5)),
+        Panel(floor, (-3.5, 1.4, 1.0), (7.0, 0.0, 0.0), (0.0, 0.0, 4.0), (3.0, 2.0)),
+    ]
+
+
+def _studio() -> tuple[Panel, ...]:
+    boards = [
+        _board("astronaut", -1.3, -0.1, 4.2, 1.3, 1.3, 15),
+        _board("chelsea", 0.2, 0.3, 3.4, 1.2, 0.8, -10),
+        _board("coffee", 1.6, -0.2, 4.4, 1.5, 1.0, -25),
+        _board("rocket", -0.2, -0.9, 4.8, 1.3, 0.9, 5),
+        _board("coins", -0.9, 0.8, 3.0, 0.9, 0.7, 30),
+        _board("motorcycle", 1.2, 0.8, 3.1, 1.0, 0.7, -20),
+    ]
+    return (*_walls("brick", "gravel"), *boards)
+
+
+def _other_studio() -> tuple[Panel, ...]:
+    boards = [
+        _board("camera", -0.9, 0.0, 3.8, 1.4, 1.4, 20),
+        _board("coins", 0.9, -0.4, 4.1, 1.5, 1.2, -15),
+        _board("motorcycle-right", 0.2, 0.7, 3.1, 1.2, 0.8, 5),
+    ]
+    return (*_walls("gravel", "brick"), *boards)
+
+
+def _facade() -> tuple[Panel, ...]:
+    """Return a wall of 12 equal windows, and one board that tells left from right."""
+    windows = [
+        _board("coffee", -2.4 + 1.2 * i, -0.9 + 0.9 * j, 4.6, 0.9, 0.6, 0.0)
+        for j in range(3)
+        for i in range(4)
+    ]
+    return (*_walls("brick", "gravel"), *windows, _board("astronaut", 1.8, 0.5, 4.0, 1.0, 1.0, -20))
+
+
+def _arc(
+    count: int, angle_deg: float, rng: np.random.Generator, prefix: str = "view"
+) -> dict[str, RoomCamera]:
+    """Return cameras on an arc around the middle of a room."""
+    found = {}
+    for k, angle in enumerate(np.deg2rad(np.linspace(-angle_deg / 2, angle_deg / 2, count))):
+        radius = 3.0 * rng.uniform(0.95, 1.05)
+        place = TARGET + radius * np.array([np.sin(angle), 0.0, -np.cos(angle)])
+        place[1] += rng.uniform(-0.35, 0.15)
+        aim = TARGET + rng.uniform(-0.12, 0.12, 3) + [0, 0, 0.6]
+        found[f"{prefix}_{k:02d}.png"] = look_at(place, aim)
+    return found
+
+
+def _arc_scene(rng: np.random.Generator) -> RoomScene:
+    cameras = _arc(8, 64.0, rng)
+    cameras["near.png"] = look_at((-0.4, -0.1, 1.9), (-0.2, 0.1, 4.0))
+    cameras["turned.png"] = look_at((0.6, -0.2, 0.4), TARGET, roll_deg=90.0)
+    return RoomScene((Room(_studio(), cameras),))
+
+
+def _two_rooms(rng: np.random.Generator) -> RoomScene:
+    first = Room(_studio(), _arc(6, 50.0, rng, "a"))
+    return RoomScene((first, Room(_other_studio(), _arc(5, 40.0, rng, "b"))))
+
+
+def _outliers(rng: np.random.Generator) -> RoomScene:
+    others = Room(_other_studio(), _arc(2, 60.0, rng, "other"))
+    return RoomScene((Room(_studio(), _arc(8, 60.0, rng)),), (others,))
+
+
+def _repeated(rng: np.random.Generator) -> RoomScene:
+    return RoomScene((Room(_facade(), _arc(8, 60.0, rng)),))
+
+
+def _small(rng: np.random.Generator) -> RoomScene:
+    return RoomScene((Room(_studio(), _arc(5, 36.0, rng)),))
+
+
+SMALL = "small"
+SCENES: Mapping[str, Callable[[np.random.Generator], RoomScene]] = {
+    "arc": _arc_scene,
+    "two-rooms": _two_rooms,
+    "outliers": _outliers,
+    "repeated": _repeated,
+}
+"""Scenes by name: an arc with a near and a turned view; two components; outliers; repeated structure."""
+_KNOWN = {**SCENES, SMALL: _small}
+
+
+def make_rooms(
+    out: str | Path, *, scenes: Sequence[str] = tuple(SCENES), size: Size = (640, 480), seed: int = 0
+) -> Path:
+    """Write scenes to reconstruct. Return the folder. The same arguments give bit-identical files.
+
+    ``out/SCENE/images`` has the views, ``out/SCENE/poses.json`` the exact poses in metres and the cameras.
+
+    Args:
+        out: Target folder. Files of the same names are replaced.
+        scenes: Names in `SCENES`, or ``small`` for five views.
+        size: (width, height) of the images, at least 160 x 160.
+        seed: Random seed of cameras, exposure and noise.
+
+    Raises:
+        InputError: scikit-image is not installed, a scene is unknown, or the images are too small.
+    """
+    if min(size) < MIN_SIDE:
+        raise InputError(f"rendered scenes need at least {MIN_SIDE} x {MIN_SIDE} pixels, found {size}")
+    for name in scenes:
+        if name not in _KNOWN:
+            raise UnknownNameError("rendered scene", name, _KNOWN)
+    root = Path(out)
+    for name in scenes:
+        scene = _KNOWN[name](seeded_generator(seed, "rooms", name))
+        folder = root / name / IMAGES
+        folder.mkdir(parents=True, exist_ok=True)
+        for room in (*scene.rooms, *scene.others):
+            for image, camera in room.cameras.items():
+                rng = seeded_generator(seed, "rooms", name, image)
+                view = render(room.panels, camera, size) * rng.uniform(0.8, 1.1)
+                write_image(folder / image, to_srgb(expose(view.astype(np.float32), _NOISE, rng)))
+        text = json.dumps(_truth(scene, size), indent=1)
+        (root / name / SCENE_JSON).write_text(text + "\n", encoding="utf-8", newline="\n")
+    return root
+
+
+def _truth(scene: RoomScene, size: Size) -> dict[str, object]:
+    """Return the content of ``poses.json``."""
+    focal, cx, cy = intrinsics(size)
+    camera = {"model": "PINHOLE", "size": list(size), "params": [focal, focal, cx, cy]}
+    poses = {
+        name: {"qvec": quaternions_of(c.R).tolist(), "tvec": c.t.tolist()}
+        for room in scene.rooms
+        for name, c in room.cameras.items()
+    }
+    outliers = [name for room in scene.others for name in room.cameras]
+    return {
+        "images": poses,
+        "components": {name: k for k, room in enumerate(scene.rooms) for name in room.cameras},
+        "outliers": outliers,
+        "position_accuracy": 0.0,
+        "unit": "m",
+        "truth": "rendered",
+        "cameras": dict.fromkeys((*poses, *outliers), camera),
+    }

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page with the cameras and points of one reconstructed scene, to turn and zoom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...core.formatting import count_text
+from ...report.figures.cameras import pyramid, visible_points
+from ...report.runs.lazy_records import scored_records
+from ...run.result import Run
+from ...tasks import stored_task
+from ...tasks.capabilities import HasSceneViews, SceneViewLike
+from .. import params
+from ..rendering import page
+from ..run_index import RunIndex
+
+
+def camera_scenes(run: Run) -> list[str]:
+    """Return the scenes of a run that have pictures of cameras."""
+    if not isinstance(stored_task(run.task), HasSceneViews):
+        return []
+    return list(dict.fromkeys(unit.rpartition("/")[0] for unit in run.manifest.units))
+
+
+def cameras_page(library: RunIndex, request: Request) -> Response:
+    """Return the page of one scene."""
+    shelf = library.snapshot()
+    run = params.run_param(shelf, request.path_params["run"])
+    task, wanted = stored_task(run.task), request.path_params["scene"]
+    if not isinstance(task, HasSceneViews):
+        raise HTTPException(404, f"{run.task} has no reconstructions")
+    section = shelf.section_of(run)
+    records = [r for r in scored_records(run, task, "exact") if r.meta["scene"] == wanted]
+    if not records:
+        raise HTTPException(404, "the run has no scene of this name")
+    view = task.scene_views(records)[0]
+    cameras = sum(len(m.cameras) for m in view.models)
+    label = f"{count_text(cameras, 'estimated camera')}, {len(view.truth)} true ones"
+    return page(
+        request,
+        "cameras.html",
+        title=f"cameras of {wanted}",
+        run=run,
+        name=run.method if section is None else section.names[run.id],
+        scene=wanted,
+        scenes=camera_scenes(run),
+        note=f"{view.note}, {label}",
+        label=label,
+        worst="; ".join(str(w) for w in task.worst_images(records)),
+        data=json.dumps(scene_data(view), separators=(",", ":")),
+    )
+
+
+def scene_data(view: SceneViewLike) -> dict[str, Any]:
+    """Return the content of the picture as plain values, rounded to a thousandth of its size."""
+    centres = view.centres
+    cloud = np.concatenate([np.empty((0, 3)), *(visible_points(m.cloud) for m in view.models)])
+    every = np.concatenate([centres, cloud])
+    middle = np.median(every, axis=0) if len(every) else np.zeros(3)
+    extent = float(np.quantile(np.linalg.norm(every - middle, axis=1), 0.95)) if len(every) else 1.0
+    digits = max(0, 3 - int(np.floor(np.log10(extent or 1.0))))
+    size = 0.05 * (extent or 1.0)
+
+    def rounded(values: Any) -> list[Any]:
+        return np.round(np.asarray(values, np.float64), digits).tolist()
+
+    def plain(cameras: Sequence[Any]) -> list[dict[str, Any]]:
+        return [
+            {"name": c.name, "centre": rounded(c.centre), "corners": rounded(pyramid(c, size))}
+            for c in cameras
+        ]
+
+    return {
+        "middle": rounded(middle),
+        "extent": extent or 1.0,
+        "points": rounded(cloud),
+        "truth": plain(view.truth),
+        "estimate": plain([c for m in view.models for c in m.cameras]),
+    }
