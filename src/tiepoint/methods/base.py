@@ -115,7 +115,8 @@ class Method:
 
     `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
     order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
-    thread at a time unless the method is `thread_safe`.
+    thread at a time unless the method is `thread_safe`. Worker processes are used for a method with a stream
+    only if it has `in_workers`.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Method:
     notices: Sequence[str] = ()
     stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
     thread_safe: bool = False
+    in_workers: bool = False
     files: HashedFiles = field(default_factory=HashedFiles)
     opened: OpenedFiles | None = None
 

@@ -288,6 +288,12 @@ _register(
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )
+for _family in FAMILIES:
+    _register(
+        _family,
+        "methods.programs",
+        ("exec", "method:make_program_method", None, "exec:COMMAND, any program (docs/exec/protocol.md)"),
+    )
 for _family in ("dense", "pairs"):
     _register(
         _family,

@@ -24,7 +24,17 @@ from .identity import config_of, item_part
 from .opened_files import OpenedFiles
 from .output_checks import check_descriptors, check_on_bad
 from .registry import FAMILIES, METHODS
-from .spec import FilesSpec, Spec, Stage, arguments, display_name, instantiate, parameters_of, parse_spec
+from .spec import (
+    FilesSpec,
+    Spec,
+    Stage,
+    arguments,
+    display_name,
+    instantiate,
+    is_program,
+    parameters_of,
+    parse_spec,
+)
 from .user_code import as_network, check_hook, is_builtin_class, load_from_file, view_for_user
 
 BINDERS: dict[str, str] = {
@@ -64,6 +74,7 @@ def resolve(
     on_bad: str = "error",
     fit: Callable[..., Any] | None = None,
     name: str | None = None,
+    program: Mapping[str, Any] | None = None,
 ) -> Method:
     """Return the method of a specification or object.
 
@@ -71,7 +82,7 @@ def resolve(
         spec: A registered name (``sift``), with parameters (``resize?size=6``, for real-valued patch
             descriptors also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
             ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``,
-            ``torch:net.py:Net?weights=FILE``; an object or class with ``describe`` or ``lookup``; a torch
+            ``torch:net.py:Net?weights=FILE``; ``exec:COMMAND``; an object or class with ``describe`` or ``lookup``; a torch
             module; or a `Method`, which is returned unchanged. For keypoints also ``DESCRIPTOR@DETECTOR``
             (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
         family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
@@ -80,6 +91,7 @@ def resolve(
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
             ``keep-zeros`` (rows of zeros are ordinary vectors, rows with NaN or infinity failures).
         fit: Function that fits a transform, called with (method before the transform, `FitRequest`).
+        program: Options of a program (``exec:COMMAND``), such as ``timeout_s``.
         name: Display name. Default: the class name with the parameters that differ from their defaults.
 
     >>> resolve("constant", family="patches").distance
@@ -92,7 +104,11 @@ def resolve(
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
     with watch_hashed_files() as files:
-        method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
+        if is_program(spec) and family in FAMILIES:
+            check_device(device)
+            method = replace(_program(spec, family, device, on_bad, program or {}), files=files)
+        else:
+            method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
     return replace(method, files=files, name=method.name if name is None else name)
 
 
@@ -131,6 +147,21 @@ def _resolved(
     for stage in () if parsed is None else parsed.transforms:
         method = apply_transform(method, stage, on_bad=on_bad, fit=fit)
     return method
+
+
+def _program(spec: str, family: str, device: str, on_bad: str, options: Mapping[str, Any]) -> Method:
+    """Return the method of a program."""
+    from .programs.method import make_program_method, with_program
+
+    thing, matching = make_program_method(spec, family, options, device)
+    has_keypoints = family == "pairs" and thing.role == "keypoints"
+    home = "keypoints" if has_keypoints else family
+    method = with_program(_bound(thing, thing.name, home, device, on_bad, spec), thing)
+    if not has_keypoints:
+        return method
+    from .pairs.factory import with_matcher
+
+    return with_matcher(method, matching, spec)
 
 
 def _watched(method: Method) -> Method:
