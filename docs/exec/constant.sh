@@ -22,11 +22,12 @@ while IFS= read -r line; do
     head="{'descr': '<f4', 'fortran_order': False, 'shape': ($count, $dimension)}"
     {
         printf '\223NUMPY\001\000\166\000%-117s\n' "$head" # version 1.0, a header of 118 bytes
-        rows=0
-        while [ "$rows" -lt "$count" ]; do
-            cat "$folder/row"
-            rows=$((rows + 1))
+        rows=
+        while [ "$count" -gt 0 ]; do
+            rows="$rows $folder/row"
+            count=$((count - 1))
         done
+        [ -z "$rows" ] || cat $rows
     } > "$out"
     printf '{"id": %s, "descriptors": "%s"}\n' "$id" "$out"
 done

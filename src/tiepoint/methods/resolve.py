@@ -82,9 +82,9 @@ def resolve(
         spec: A registered name (``sift``), with parameters (``resize?size=6``, for real-valued patch
             descriptors also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
             ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``,
-            ``torch:net.py:Net?weights=FILE``; ``exec:COMMAND``; an object or class with ``describe`` or ``lookup``; a torch
-            module; or a `Method`, which is returned unchanged. For keypoints also ``DESCRIPTOR@DETECTOR``
-            (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
+            ``torch:net.py:Net?weights=FILE``; ``exec:COMMAND``; an object or class with ``describe`` or
+            ``lookup``; a torch module; or a `Method`, which is returned unchanged. For keypoints also
+            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
         family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
             then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: Passed to methods that take one.

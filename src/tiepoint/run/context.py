@@ -351,7 +351,12 @@ class ContextRecipe:
         task: Task = TASKS.load(self.task)
         opened = self.open_task()
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
-        method = resolve(self.method, family=method_family(task, self.method, self.method_options), fit=fit, **self.method_options)
+        method = resolve(
+            self.method,
+            family=method_family(task, self.method, self.method_options),
+            fit=fit,
+            **self.method_options,
+        )
         if self.outside not in (None, outside_hash(method.config)):
             raise InputError(
                 f"{method.name}: its code reads globals or settings that have other values in a worker "

@@ -121,5 +121,7 @@ def _inside(value: Any, folder: str, name: str) -> str:
         raise BadAnswer(f"{name} is {str(value)[:60]!r}, expected the path of a .npy file")
     path = os.path.realpath(os.path.join(folder, value))
     if not path.startswith(os.path.join(folder, "")):
-        raise BadAnswer(f"{name} names {value[:200]!r}, which is outside the exchange folder; write arrays there")
+        raise BadAnswer(
+            f"{name} names {value[:200]!r}, which is outside the exchange folder; write arrays there"
+        )
     return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hash what determines the output of a program: its executable, libraries and the files that its command names."""
+"""Hash what determines the output of a program: executable, libraries, files named in its command."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Start a program, and end it with all its descendants when tiepoint closes the channel or ends.
 
-tiepoint runs this file as a script in an own process: ``guardian.py CHANNEL FOLDER PROGRAM WORD...``. It imports
-nothing of tiepoint. The program inherits standard input, output and error. The guardian writes lines to the
-channel (a socket): ``started PID``, ``failed REASON``, ``ended STATUS LEFT`` with the number of processes that the
+tiepoint runs this file as a script: ``guardian.py CHANNEL FOLDER PROGRAM WORD...``. It imports nothing of
+tiepoint. The program inherits standard input, output and error. The guardian writes lines to the channel (a
+socket): ``started PID``, ``failed REASON``, and ``ended STATUS LEFT`` with the number of processes that the
 program left running.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -32,8 +33,8 @@ def main(channel: socket.socket, folder: str, words: list[str]) -> None:
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, lambda *_: None)
     pid = started(channel, words)
     silent = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -41,14 +42,14 @@ def main(channel: socket.socket, folder: str, words: list[str]) -> None:
     if pid:
         say(channel, f"started {pid}")
     while True:
-        ready, _, _ = select.select([channel, noted], [], [])
+        ready, _, _ = select.select([channel.fileno(), noted], [], [])
         if noted in ready:
             os.read(noted, 4096)
         if pid and (status := ended(pid)) is not None:
             left = kill_all(pid)
             say(channel, f"ended {status} {left}")
             pid = 0
-        if channel in ready and not channel.recv(4096):
+        if channel.fileno() in ready and not channel.recv(4096):
             break
     kill_all(pid)
     shutil.rmtree(folder, ignore_errors=True)
@@ -61,10 +62,8 @@ def prctl(option: int, value: int = 1) -> None:
 
 def say(channel: socket.socket, line: str) -> None:
     """Send a line. tiepoint may have ended."""
-    try:
+    with contextlib.suppress(OSError):
         channel.sendall(f"{line}\n".encode())
-    except OSError:
-        pass
 
 
 def started(channel: socket.socket, words: list[str]) -> int:
@@ -117,17 +116,13 @@ def kill_all(pid: int) -> int:
     count, until = 0, time.monotonic() + KILLING_S
     seen: set[int] = set()
     while time.monotonic() < until:
-        if pid:
-            try:
-                os.killpg(pid, signal.SIGKILL)
-            except OSError:
-                pass
         running = descendants()
+        if pid:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
         for child in running:
-            try:
+            with contextlib.suppress(OSError):
                 os.kill(child, signal.SIGKILL)
-            except OSError:
-                pass
         count += len(running - seen)
         seen |= running
         ended(0)

@@ -40,8 +40,8 @@ MAX_DECLARED_CHARS = 500
 class ProgramMethod:
     """A program in one of its families (`role`).
 
-    The adapters of the families call ``describe``, ``extract`` or ``match``. These return answers that a stream
-    has received already, or ask the program.
+    The adapters of the families call ``describe``, ``extract`` or ``match``. These return answers that a
+    stream has received already, or ask the program.
     """
 
     identity = "exec"
@@ -63,11 +63,11 @@ class ProgramMethod:
         elif role == "keypoints":
             self.extract = lambda image: self._answer(self._image(image))
         else:
-            self.match = lambda *images: self._matches(self._pair(*images))
+            self.match = lambda image1, image2: self._matches(self._pair(image1, image2))
             if role == "dense":
                 self.kind = role
             elif greeting.queries:
-                self.match_points = lambda *given: _required(self._answer(self._pair(*given)), "answers")
+                self.match_points = self._points
 
     def _requests(self, payload: Any, both: bool) -> list[Request]:
         """Return the requests for an item, in the order in which the adapter of the family calls."""
@@ -76,7 +76,11 @@ class ProgramMethod:
         if self.role == "keypoints":
             return [self._image(payload)]
         queries = getattr(payload, "queries", None)
-        first = [] if queries is None or not hasattr(self, "match_points") else [self._pair(*payload[:2], queries)]
+        first = (
+            []
+            if queries is None or not hasattr(self, "match_points")
+            else [self._pair(payload[0], payload[1], queries)]
+        )
         back = [self._pair(payload[1], payload[0])] if both else []
         return [*first, self._pair(payload[0], payload[1]), *back]
 
@@ -121,6 +125,9 @@ class ProgramMethod:
             return answer
         return _required(answer, "flow"), answer.get("mask"), answer.get("confidence")
 
+    def _points(self, image1: Image, image2: Image, points: Any) -> Any:
+        return _required(self._answer(self._pair(image1, image2, points)), "answers")
+
     def checked(self, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
         """Wrap the `extract` of an adapter, so that its errors contain the last messages of the program."""
 
@@ -132,7 +139,9 @@ class ProgramMethod:
                 raise
             except InputError as e:
                 where = f"{self.name} on {item.key}"
-                reason = str(e).removeprefix(f"{where}: ").removeprefix(f"method {self.name!r} on {item.key}: ")
+                reason = (
+                    str(e).removeprefix(f"{where}: ").removeprefix(f"method {self.name!r} on {item.key}: ")
+                )
                 raise UserCodeError(where, self.program.with_errors(reason)) from e
 
         return wrapped
@@ -181,20 +190,22 @@ def program_interface(spec: str, options: Mapping[str, Any]) -> ProgramMethod:
     """
     command, device = spec.strip().removeprefix(EXEC), str(options.get("device", "cpu"))
     program = program_of(command, options.get("program", {}), device)
-    return ProgramMethod(program, min(program.greeting.families, key=("keypoints", "pairs", "dense", "patches").index))
+    return ProgramMethod(
+        program, min(program.greeting.families, key=("keypoints", "pairs", "dense", "patches").index)
+    )
 
 
 def make_program_method(
     spec: str, family: str, options: Mapping[str, Any], device: str
 ) -> tuple[ProgramMethod, Mapping[str, str]]:
-    """Return the program of a specification as a method for a family of tasks, and the settings of matching."""
+    """Return the program of a specification as a method for a family, and the settings of matching."""
     program = program_of(spec.strip().removeprefix(EXEC), options, device)
     declared = program.greeting.families
     role = next((role for role in ROLES[family] if role in declared), None)
     if role is None:
         raise InputError(
-            f"{program.where} declares {', '.join(declared)}, but this task needs {' or '.join(ROLES[family])}; "
-            "choose another task, or extend the program"
+            f"{program.where} declares {', '.join(declared)}, but this task needs "
+            f"{' or '.join(ROLES[family])}; choose another task, or extend the program"
         )
     matching = program.settings.matching
     if matching and (family != "pairs" or role != "keypoints"):

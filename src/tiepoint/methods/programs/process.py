@@ -83,7 +83,9 @@ class ProgramProcess:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         self._stdin, self._stdout, self._stderr = (
-            stream for stream in (self._guardian.stdin, self._guardian.stdout, self._guardian.stderr) if stream
+            stream
+            for stream in (self._guardian.stdin, self._guardian.stdout, self._guardian.stderr)
+            if stream
         )
         self._selector = selectors.DefaultSelector()
         for stream in (self._stdin, self._stdout, self._stderr, self._channel):
@@ -171,7 +173,8 @@ class ProgramProcess:
     def _limit(self) -> None:
         if len(self._out) > LINE_BYTES:
             raise ProgramFailure(
-                f"it wrote a line of more than {LINE_BYTES >> 20} MiB to standard output; write arrays to files"
+                f"it wrote a line of more than {LINE_BYTES >> 20} MiB to standard output; "
+                "write arrays to files"
             )
 
     def _note(self, note: str) -> None:
@@ -205,7 +208,10 @@ class ProgramProcess:
                     return
 
     def close(self, *, gently: bool = False) -> None:
-        """End the program with its descendants and remove the folder. `gently` lets it exit by itself first."""
+        """End the program with its descendants, and remove the folder.
+
+        `gently` lets it exit by itself first.
+        """
         if self._is_open(self._stdin):
             self._selector.unregister(self._stdin)
         with contextlib.suppress(OSError):
@@ -265,8 +271,8 @@ def _shown(line: bytes) -> str:
 def _brief(data: bytes | bytearray) -> str:
     """Return the start of a line for a message.
 
-    >>> _brief(b"Loading" + bytes(100))
-    "'Loading\\\\x00\\\\x00\\\\x00…'"
+    >>> _brief(b"Loading weights")
+    "'Loading weights'"
     """
     text = printable(bytes(data[:60]).decode("utf-8", "replace"))
     return repr(text if len(data) <= 60 else f"{text}…")

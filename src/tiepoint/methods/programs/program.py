@@ -6,7 +6,7 @@ from __future__ import annotations
 import atexit
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ MAX_BATCH = 4096
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a program declares: families, name, distance, colour, batch size, and anything else in `declared`."""
+    """What a program declares: families, name, distance, colour, batch size; everything in `declared`."""
 
     families: tuple[str, ...]
     name: str | None
@@ -55,8 +55,8 @@ class Greeting:
         """Check a greeting."""
         if message.get("protocol") != PROTOCOL:
             raise InputError(
-                f"{where}: the greeting declares protocol {message.get('protocol')!r}; this version of tiepoint "
-                f"uses protocol {PROTOCOL} (docs/exec/protocol.md)"
+                f"{where}: the greeting declares protocol {message.get('protocol')!r}; this version of "
+                f"tiepoint uses protocol {PROTOCOL} (docs/exec/protocol.md)"
             )
         families = message.get("families")
         if not isinstance(families, list) or not families or any(f not in FAMILIES for f in families):
@@ -138,9 +138,8 @@ class Program:
             process.send(json.dumps(hello).encode())
             greeting = Greeting.of(parse_line(process.receive(s.timeout_s)), self.where)
             if self._greeting is not None and greeting != self._greeting:
-                raise InputError(
-                    f"{self.where}: the greeting differs from that of the first start; declare only what stays "
-                    "the same from start to start"
+                raise ProgramFailure(
+                    "its greeting differs from that of the first start; declare only what stays the same"
                 )
         except InputError:
             self.stop()
@@ -159,7 +158,7 @@ class Program:
             raise answer
         return answer
 
-    def answers(self, requests: Iterator[Request]) -> Iterator[Answer | Exception]:
+    def answers(self, requests: Iterator[Request]) -> Generator[Answer | Exception]:
         """Yield the answer to each request, in order, or the error of its item.
 
         While the program works on a request (or batch), the next one is already sent. After a failure of the
@@ -169,23 +168,23 @@ class Program:
         alone, exhausted = 0, False
         try:
             while True:
+                if not waiting:
+                    if (request := next(requests, None)) is None:
+                        return
+                    waiting.append(_Pending(request))
                 try:
                     process, batch = self._running(), self.greeting.batch
-                    while not exhausted and not alone and len(waiting) < 2 * batch:
+                    if alone:
+                        self._send(process, waiting, 1, most=1)
+                    while not (alone or exhausted) and len(waiting) < 2 * batch:
+                        self._send(process, waiting, batch)
                         request = next(requests, None)
                         exhausted = request is None
                         waiting.extend([] if request is None else [_Pending(request)])
+                    if not alone:
                         self._send(process, waiting, batch, everything=exhausted)
-                    if not waiting:
-                        return
-                    if alone:
-                        self._send(process, deque([waiting[0]]), 1, everything=True)
                     result = self._answer(process, waiting, 1 if alone else batch)
                 except ProgramFailure as e:
-                    if not waiting:  # it could not be started again
-                        if (request := next(requests, None)) is None:
-                            return
-                        waiting.append(_Pending(request))
                     failed = self._failure(waiting[0], e)
                     for pending in waiting:
                         pending.number = 0
@@ -200,9 +199,20 @@ class Program:
             if any(pending.number for pending in waiting):
                 self.stop()  # answers to requests that were given up would be out of order
 
-    def _send(self, process: ProgramProcess, waiting: deque[_Pending], batch: int, *, everything: bool) -> None:
-        """Send requests that were not sent yet, in groups of `batch`."""
-        unsent = [pending for pending in waiting if not pending.number]
+    def _send(
+        self,
+        process: ProgramProcess,
+        waiting: deque[_Pending],
+        batch: int,
+        *,
+        everything: bool = False,
+        most: int | None = None,
+    ) -> None:
+        """Send requests that were not sent yet, in groups of `batch`.
+
+        `everything` sends also a smaller last group. `most` limits the number of requests in flight.
+        """
+        unsent = [pending for pending in list(waiting)[:most] if not pending.number]
         while len(unsent) >= batch or (unsent and everything):
             group, unsent = unsent[:batch], unsent[batch:]
             messages = []
@@ -210,7 +220,7 @@ class Program:
                 self._number += 1
                 pending.number = self._number
                 messages.append(write_request(pending.request, self._number, process.folder))
-            message = messages[0] if batch == 1 else {"batch": messages}
+            message = messages[0] if self.greeting.batch == 1 else {"batch": messages}
             process.send(json.dumps(message).encode())
 
     def _answer(self, process: ProgramProcess, waiting: deque[_Pending], batch: int) -> Answer | Exception:

@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from ...core.errors import InputError, UnknownNameError
 from ...core.regular_files import is_file, is_folder
 from ...formats.json_yaml import read_mapping
-from ..spec import EXEC
+from ..spec import EXEC, is_program
 
 PREFIX = "exec."
 """Prefix of the options of a program: ``-o exec.timeout_s=60``."""
@@ -31,8 +31,8 @@ _YAML_KEYS = ("command", "arguments", "environment", *OPTIONS)
 class ProgramSettings:
     """How to start a program. `folder` is its working folder, None for the current folder of tiepoint.
 
-    `env` extends the environment. An item that takes longer than `timeout_s` fails. `matching` has ``matcher``
-    and ``ratio`` for programs that return keypoints on tasks of image pairs.
+    `env` extends the environment. An item that takes longer than `timeout_s` fails. `matching` has
+    ``matcher`` and ``ratio`` for programs that return keypoints on tasks of image pairs.
     """
 
     words: tuple[str, ...]
@@ -69,14 +69,21 @@ class ProgramSettings:
         )
 
 
-def split_exec_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into those of the task and those of programs, without the prefix ``exec.``.
+def split_options(
+    methods: Iterable[Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split options into those of the task, and those of `resolve` with the options of programs.
 
-    >>> split_exec_options({"split": "a", "exec.timeout_s": 60})
-    ({'split': 'a'}, {'timeout_s': 60})
+    >>> split_options(["exec:./a"], {"split": "a", "exec.timeout_s": 60})
+    ({'split': 'a'}, {'program': {'timeout_s': 60}})
     """
     own = {k.removeprefix(PREFIX): v for k, v in options.items() if k.startswith(PREFIX)}
-    return {k: v for k, v in options.items() if not k.startswith(PREFIX)}, own
+    if own and not any(map(is_program, methods)):
+        raise InputError(
+            f"{PREFIX}{next(iter(own))} has no effect, because no method is exec:COMMAND; omit it"
+        )
+    rest = {k: v for k, v in options.items() if not k.startswith(PREFIX)}
+    return rest, {"program": own} if own else {}
 
 
 def parse_command(command: str, options: Mapping[str, Any]) -> ProgramSettings:
@@ -105,12 +112,14 @@ def parse_command(command: str, options: Mapping[str, Any]) -> ProgramSettings:
         elif name in OPTIONS:
             given[name] = value
         else:
-            raise UnknownNameError("option of exec", PREFIX + name, [PREFIX + o for o in (*OPTIONS, "env.NAME")])
+            raise UnknownNameError(
+                "option of exec", PREFIX + name, [PREFIX + o for o in (*OPTIONS, "env.NAME")]
+            )
     return _settings(given, env, where)
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
-    """Return the content of a YAML file, with the words of the command, and its folder relative to the file."""
+    """Return the content of a YAML file. The folder is relative to the file."""
     found = read_mapping(file, "it needs the key command")
     for key in found:
         if key not in _YAML_KEYS:
