@@ -9,7 +9,7 @@ import numpy as np
 
 def describe(patches):
     """Return z-scored pixels (n, side * side) of patches uint8 (n, side, side)."""
-    values = patches.reshape(len(patches), patches[0:1].size or 1).astype(np.float64)
+    values = patches.reshape(len(patches), -1).astype(np.float64)
     centred = values - values.mean(axis=1, keepdims=True)
     deviation = values.std(axis=1, ddof=1, keepdims=True)
     flat = deviation == 0

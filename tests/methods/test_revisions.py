@@ -77,6 +77,7 @@ MADE = {
     "pairs/files": None,
     "pairs/oracle": None,
     "pairs/vismatch": None,
+    **{f"{family}/exec": None for family in ("patches", "keypoints", "dense", "pairs")},
     **{f"{family}/torch": None for family in ("patches", "detectors", "keypoints", "dense", "pairs")},
 }
 """How names that need more than a name are written; None where there is nothing of ours to compute."""

@@ -104,12 +104,16 @@ class Program:
 
     @property
     def greeting(self) -> Greeting:
-        """The greeting of the program, which is started for it."""
-        if self._greeting is None:
+        """The greeting of the program, which is started for it; a second time if it was killed."""
+        while self._greeting is None:
             try:
                 self._running()
             except ProgramFailure as e:
-                raise InputError(f"{self.where}: no greeting: {self._stopped(e)}") from None
+                self._failures += 1
+                reason = self._stopped(e)
+                if self._failures >= STRIKES or "was killed by" not in reason:
+                    self._failures = 0
+                    raise InputError(f"{self.where}: no greeting: {reason}") from None
         assert self._greeting is not None
         return self._greeting
 
