@@ -154,9 +154,8 @@ def main() -> int:
     campaign = Campaign(work, cases, random.Random(options.seed))
     campaign.run(options.kills)
     print(", ".join(f"{n} x {what}" for what, n in campaign.killed.most_common()))
-    print(
-        f"kills {campaign.killed.total()}, stores {campaign.stores}, differences and leftovers {len(campaign.bad)}"
-    )
+    kills, bad = campaign.killed.total(), len(campaign.bad)
+    print(f"kills {kills}, stores {campaign.stores}, differences and leftovers {bad}")
     print(*(f"  {b}" for b in campaign.bad[:40]), sep="\n")
     if options.work is None:
         shutil.rmtree(work, ignore_errors=True)

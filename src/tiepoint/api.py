@@ -30,6 +30,7 @@ def evaluate(
     name: str | None = ...,
     cluster: Any = ...,
     progress: bool = ...,
+    time: bool = ...,
     **options: Any,
 ) -> Runs: ...
 
@@ -49,6 +50,7 @@ def evaluate(
     name: str | None = ...,
     cluster: Any = ...,
     progress: bool = ...,
+    time: bool = ...,
     **options: Any,
 ) -> Runs: ...
 
@@ -68,6 +70,7 @@ def evaluate(
     name: str | None = ...,
     cluster: Any = ...,
     progress: bool = ...,
+    time: bool = ...,
     **options: Any,
 ) -> Run: ...
 
@@ -86,6 +89,7 @@ def evaluate(
     name: str | None = None,
     cluster: Any = None,
     progress: bool = True,
+    time: bool = False,
     **options: Any,
 ) -> Run | Runs:
     """Evaluate methods on tasks and store the runs.
@@ -107,6 +111,7 @@ def evaluate(
             ``"local:4"``, a YAML file, its content as a mapping, or a `distributed.Client`; see
             docs/clusters.md. It does not change scores.
         progress: Whether to show progress bars if standard error is a terminal.
+        time: Whether to measure the times and the memory of the methods; see docs/performance.md.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …; and those of
             programs, such as ``**{"exec.timeout_s": 60}``.
 
@@ -149,6 +154,7 @@ def evaluate(
             None if fit_on is None else _path("fit_on", fit_on),
             None if name is None else method_name(name),
             on_cluster=cluster is not None,
+            time=time,
         )
         for one in tasks
         for method in chosen

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SET_BY_CONFIG = (
     "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
-    "results_form", "option", "exec_revision", "name",
+    "results_form", "option", "exec_revision", "name", "time",
 )  # fmt: skip
 """Options that have no effect with ``--config``."""
 
@@ -89,6 +89,7 @@ def run(
     exec_revision: str = typer.Option(
         None, "--exec-revision", help="Text that is added to the cache key of exec: programs."
     ),
+    time: bool = typer.Option(False, "--time", help="Measure the times and the memory of the methods."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print the plan and stop."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -136,6 +137,7 @@ def run(
             fit_on,
             name=display_name,
             on_cluster=cluster is not None,
+            time=time,
         )
         for one in names
         for method in methods

@@ -221,4 +221,4 @@ def with_program(method: Method, thing: ProgramMethod) -> Method:
     extract = thing.checked(method.extract)
     streams = thing.role == method.family or {thing.role, method.family} == {"pairs", "dense"}
     stream = thing.stream(extract, both=method.family == "dense") if streams else None
-    return replace(method, extract=extract, stream=stream, in_workers=True)
+    return replace(method, extract=extract, stream=stream, in_workers=True, memory=thing.program.peak_memory)

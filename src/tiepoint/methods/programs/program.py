@@ -13,6 +13,7 @@ from typing import Any
 from ...core.errors import InputError, UserCodeError
 from ...core.hashing import hash_json
 from ...core.plugins import check_distance
+from ...core.processes import peak_memory_bytes
 from .exchange import (
     FAMILIES,
     PROTOCOL,
@@ -273,6 +274,10 @@ class Program:
         """Append the last lines of standard error to a reason."""
         lines = "" if self._process is None else self._process.errors()
         return f"{reason}\n{lines}" if lines else reason
+
+    def peak_memory(self) -> int | None:
+        """Return the peak memory of the running program in bytes. None if unknown."""
+        return None if self._process is None else peak_memory_bytes(self._process.pid)
 
     def stop(self) -> None:
         """Kill the program with its descendants."""

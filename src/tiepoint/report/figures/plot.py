@@ -19,13 +19,13 @@ from .curves import curve_figures
 from .figure import Figure
 from .heat_map import heat_map
 from .intervals import comparison_scores, differences_figure, intervals_figure
-from .pareto import COSTS, pareto_figure
+from .pareto import KINDS as COST_KINDS
+from .pareto import pareto_figure
 
 KINDS: dict[str, Callable[[TaskSection], Figure | None]] = {
     "scores": intervals_figure,
     "scenes": heat_map,
-    "time": lambda section: pareto_figure(section, COSTS[0]),
-    "bytes": lambda section: pareto_figure(section, COSTS[1]),
+    **{kind: partial(pareto_figure, cost=cost) for cost, kind in COST_KINDS.items()},
 }
 """Kinds of figures that occur at most once per section. Curves have their own names."""
 
@@ -63,7 +63,7 @@ def plot(
     """Return one figure of runs (as in the report) or of a comparison.
 
     Args:
-        kind: ``scores``, ``scenes``, ``time``, ``bytes`` or the name of a curve (``pr``, ``roc``,
+        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``memory`` or the name of a curve (``pr``, ``roc``,
             ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown kind raises an
             error that lists the available kinds.
         of: A run, runs, or a comparison.
@@ -124,8 +124,9 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
             near, others = close_names(kind, known)
             titles, existing = first_few([s.title for s in found]), first_few(near + others, 20)
             reason = "no method has the values it shows"
-            if kind in ("time", "bytes"):
-                reason = "it needs three methods with a measured cost"
+            if kind in COST_KINDS.values():
+                how = "" if kind == "bytes" else "; rerun the methods with `time`"
+                reason = f"it needs three methods with a measured cost{how}"
             raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; available: {existing}")
         raise UnknownNameError("kind of figure", kind, known)
     if len(by_section) > 1:
