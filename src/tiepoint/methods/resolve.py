@@ -24,7 +24,17 @@ from .identity import config_of, item_part
 from .opened_files import OpenedFiles
 from .output_checks import check_descriptors, check_on_bad
 from .registry import FAMILIES, METHODS
-from .spec import FilesSpec, Spec, Stage, arguments, display_name, instantiate, parameters_of, parse_spec
+from .spec import (
+    FilesSpec,
+    Spec,
+    Stage,
+    arguments,
+    display_name,
+    instantiate,
+    is_program,
+    parameters_of,
+    parse_spec,
+)
 from .user_code import as_network, check_hook, is_builtin_class, load_from_file, view_for_user
 
 BINDERS: dict[str, str] = {
@@ -67,6 +77,7 @@ def resolve(
     on_bad: str = "error",
     fit: Callable[..., Any] | None = None,
     name: str | None = None,
+    program: Mapping[str, Any] | None = None,
 ) -> Method:
     """Return the method of a specification or object.
 
@@ -74,15 +85,16 @@ def resolve(
         spec: A registered name (``sift``), with parameters (``resize?size=6``, for real-valued patch
             descriptors also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
             ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``,
-            ``torch:net.py:Net?weights=FILE``; an object or class with ``describe`` or ``lookup``; a torch
-            module; or a `Method`, which is returned unchanged. For keypoints also ``DESCRIPTOR@DETECTOR``
-            (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
+            ``torch:net.py:Net?weights=FILE``; ``exec:COMMAND``; an object or class with ``describe`` or
+            ``lookup``; a torch module; or a `Method`, which is returned unchanged. For keypoints also
+            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
         family: ``patches``, ``keypoints``, ``dense``, ``pairs`` or `MATCHED`. A name of pairs is looked up among pairs,
             then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: Passed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
             ``keep-zeros`` (rows of zeros are ordinary vectors, rows with NaN or infinity failures).
         fit: Function that fits a transform, called with (method before the transform, `FitRequest`).
+        program: Options of a program (``exec:COMMAND``), such as ``timeout_s``.
         name: Display name. Default: the class name with the parameters that differ from their defaults.
 
     >>> resolve("constant", family="patches").distance
@@ -97,6 +109,9 @@ def resolve(
     with watch_hashed_files() as files:
         if family == MATCHED:
             method = _resolve_matched(spec, files, device=device, on_bad=on_bad, fit=fit)
+        elif is_program(spec) and family in FAMILIES:
+            check_device(device)
+            method = replace(_program(spec, family, device, on_bad, program or {}), files=files)
         else:
             method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
     return replace(method, files=files, name=method.name if name is None else name)
@@ -147,6 +162,21 @@ def _resolve_matched(spec: Any, files: HashedFiles, **how: Any) -> Method:
     rest, given = split_matcher(spec) if plain else (spec, {})
     base = _resolved(rest, files, family="keypoints", **how)
     return with_image_matcher(base, given, spec if given else base.spec)
+
+
+def _program(spec: str, family: str, device: str, on_bad: str, options: Mapping[str, Any]) -> Method:
+    """Return the method of a program."""
+    from .programs.method import make_program_method, with_program
+
+    thing, matching = make_program_method(spec, family, options, device)
+    has_keypoints = family == "pairs" and thing.role == "keypoints"
+    home = "keypoints" if has_keypoints else family
+    method = with_program(_bound(thing, thing.name, home, device, on_bad, spec), thing)
+    if not has_keypoints:
+        return method
+    from .pairs.factory import with_matcher
+
+    return with_matcher(method, matching, spec)
 
 
 def _watched(method: Method) -> Method:

@@ -19,6 +19,8 @@ from .user_code import UserFactory, UserObject, is_builtin_class
 _PYTHON_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
 TORCH = "torch:"
 """Prefix of ``FILE.py:CLASS`` for a class that is a torch module."""
+EXEC = "exec:"
+"""Prefix of the command of a program. The rest of the specification is the command."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
 
 
@@ -128,11 +130,20 @@ class FilesSpec(str):
     __slots__ = ()
 
 
+def is_program(spec: Any) -> bool:
+    """Return whether a specification names a program.
+
+    >>> is_program("exec:./match --fast"), is_program("sift"), is_program(None)
+    (True, False, False)
+    """
+    return isinstance(spec, str) and not isinstance(spec, FilesSpec) and spec.strip().startswith(EXEC)
+
+
 def parse_spec(text: str) -> Spec:
     """Parse a specification.
 
-    Known transforms are split off from the right, so a path may contain ``+``. A `FilesSpec` has no
-    transforms.
+    Known transforms are split off from the right, so a path may contain ``+``. A `FilesSpec` and a program
+    have no transforms.
 
     >>> parse_spec("resize?size=6+l2").base
     Stage(name='resize', params={'size': '6'}, argument=None)
@@ -144,6 +155,8 @@ def parse_spec(text: str) -> Spec:
     """
     if isinstance(text, FilesSpec):
         return Spec(Stage("files", {}, str(text).removeprefix("files:")), False, ())
+    if is_program(text):
+        return Spec(Stage("exec", {}, text.strip().removeprefix(EXEC)), False, ())
     rest, found = text.strip(), []
     while "+" in rest:
         head, _, tail = rest.rpartition("+")

@@ -27,7 +27,7 @@ from .leaderboard import Leaderboard, column_title, leaderboard
 from .method_pair import best_two
 from .paper_latex import paper_texts
 from .paper_tables import bibtex, combined_tables, task_table
-from .runs.card import agrees, card_rows, duration, times_differ
+from .runs.card import card_rows, conditions, duration, times_differ
 from .runs.lazy_records import try_part
 from .runs.names import DisplayNames, distinct_names
 from .runs.sections import TaskSection, sections
@@ -96,33 +96,23 @@ def cost_text(first: Run | None, second: Run | None, other: str) -> tuple[str, s
     own = first.manifest.efficiency
     parts = []
     if own.get("time_s") is not None:
-        parts.append(f"{_time(own)} per {own['per']}")
+        parts.append(f"{duration(own['time_s'])} per {own['per']}")
     if own.get("bytes_per_descriptor") is not None:
         parts.append(count_text(own["bytes_per_descriptor"], "byte"))
+    if own.get("time_s") is not None and own.get("peak_memory_bytes"):
+        parts.append(f"{own['peak_memory_bytes'] / 2**20:.1f} MiB")
     cost = ", ".join(parts)
     theirs = second.manifest.efficiency if second is not None else {}
     differ = times_differ(own, theirs)
     if differ is None:
-        return cost, ""
+        both = own.get("time_s") is not None and theirs.get("time_s") is not None
+        other_conditions = both and conditions(own) != conditions(theirs)
+        return cost, f"* {other} was timed under other conditions" if other_conditions else ""
     if not differ:
-        return cost, f"repeats do not separate its time from {other}'s"
+        return cost, f"its times overlap with {other}'s"
     ratio = own["time_s"] / theirs["time_s"]
     times = f"{ratio:.2g} times" if ratio >= 1 else f"1/{1 / ratio:.2g} of"
     return cost, f"{times} {other}'s time"
-
-
-def _time(cost: Mapping[str, Any]) -> str:
-    """Format the median time if repeated timings agree, else the range of the quartiles.
-
-    >>> _time({"time_s": 2e-4, "time_quartiles_s": [1.5e-4, 3.2e-4], "repeats": 9})
-    '150 to 320 µs'
-    """
-    if agrees(cost):
-        return duration(cost["time_s"])
-    (low, unit), (high, other) = (duration(t).split() for t in cost["time_quartiles_s"])
-    if (low, unit) == (high, other):
-        return f"{low} {unit}"
-    return f"{low} to {high} {unit}" if unit == other else f"{low} {unit} to {high} {other}"
 
 
 def headline(answers: Sequence[SummaryLine]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute the cache keys of features, records, fitted transforms and measured costs.
+"""Compute the cache keys of features, records and fitted transforms.
 
 Strings inside `hash_json` are part of the keys. Changing one of them invalidates every cache.
 """
@@ -69,11 +69,6 @@ def fit_key(request: FitRequest, trained_on: Sequence[Sequence[str | None]]) -> 
 def temporary_fit_key(request_key: str, method: Method, fit_key: str) -> str:
     """Return the key of a fitted transform that is discarded at the end of the command."""
     return hash_json([request_key, method.family, dict(method.config), fit_key])
-
-
-def cost_key(method_key: str | None, machine: Mapping[str, Any] | None = None) -> str:
-    """Return the cache key of a method's costs on one machine, or independent of the machine if None."""
-    return hash_json(method_key if machine is None else [method_key, machine])[:24]
 
 
 def temporary_method_key(request: RunRequest, method: Method) -> str:

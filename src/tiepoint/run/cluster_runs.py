@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import ClusterError
@@ -17,7 +16,7 @@ from ..methods.base import Method
 from ..store.store import Store
 from .compute import ComputedRecords
 from .context import MAX_LISTED_PROBLEMS, Progress, RunContext, count_steps, no_progress
-from .costs import costs
+from .costs import measure
 from .executors import Done
 from .executors.dask_executor import DaskExecutor, JobBatch, Report
 from .executors.dask_worker import ALWAYS, RemoteRecipe, wait_for_file
@@ -128,7 +127,9 @@ class ClusterRuns:
         if units is not None:
             done = tuple(self._features[key] for _, key in missing.values())
             return ClusterRun(label, context, comparisons, done, tuple(records), (), (), tuple(units))
-        costs = send(costs_of, {COSTS: remote.recipe.root}, label=f"{name} costs")
+        device = str(prepared.request.method_options.get("device", "cpu"))
+        asked = {COSTS: device} if prepared.request.time else {}
+        costs = send(costs_of, asked, label=f"{name} costs")
         repeats: list[JobBatch] = []
         if again := to_repeat(context, dict(missing.values())):
             send_one = partial(send, label=f"{name} repeats", needs=lambda _: features)
@@ -258,6 +259,6 @@ def repeat_features(context: RunContext, argument: tuple[Mapping[str, str], bool
     return repeat_items(context, (keys, SHARE * seconds * several))
 
 
-def costs_of(context: RunContext, root: str) -> dict[str, Any]:
+def costs_of(context: RunContext, device: str) -> dict[str, Any]:
     """Measure the costs of the method. Called as a job."""
-    return costs(context, Path(root))
+    return measure(context, device)

@@ -21,6 +21,7 @@ from ..core.processes import cores
 from ..core.records import Arrays, Features, Item, Records, Unit
 from ..methods.base import Method
 from ..methods.pairs.image_memo import MEMO
+from ..methods.spec import is_program
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..tasks.base import Task, TaskData
@@ -312,9 +313,18 @@ class RunContext:
         return record_key(self.task, self.opened, self.method, unit, comparison, contents)
 
 
-def method_family(task: Task, method: Any) -> str:
-    """Return the family that a task assigns to a method. `method` is a specification or an object."""
-    return task.family_for(method) if isinstance(task, AcceptsFamilies) else task.family
+def method_family(task: Task, method: Any, options: Mapping[str, Any]) -> str:
+    """Return the family that a task assigns to a method. `method` is a specification or an object.
+
+    The interface of a program depends on what it declares. `options` are the method options of the request.
+    """
+    if not isinstance(task, AcceptsFamilies):
+        return task.family
+    if is_program(method):
+        from ..methods.programs.method import program_interface
+
+        method = program_interface(method, options)
+    return task.family_for(method)
 
 
 def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
@@ -371,7 +381,12 @@ class ContextRecipe:
         task: Task = TASKS.load(self.task)
         opened = self.open_task()
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
-        method = resolve(self.method, family=method_family(task, self.method), fit=fit, **self.method_options)
+        method = resolve(
+            self.method,
+            family=method_family(task, self.method, self.method_options),
+            fit=fit,
+            **self.method_options,
+        )
         if self.outside not in (None, outside_hash(method.config)):
             raise InputError(
                 f"{method.name}: its code reads globals or settings that have other values in a worker "

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
 import platform
 import subprocess
+import sys
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,11 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..core.errors import StoreError
-from ..core.hashing import add_checksum, verify_checksum
 from ..core.processes import cores
-from ..core.records import Item
-from ..core.regular_files import read_content
+from ..core.records import Arrays
+from ..kernels import get_threads
 from ..methods.pairs.image_memo import MEMO
-from ..store.atomic_files import atomic_file
-from .cache_keys import cost_key
-from .context import RunContext
+from .context import Progress, RunContext, count_steps, no_progress
 
 __all__ = ["cores", "has_dashboard", "machine", "utc_now", "versions", "visible_gpus"]
 
@@ -105,93 +100,12 @@ def has_dashboard() -> bool:
 
 
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
-SAMPLE, STREAM_SAMPLE = 256, 4096
-LEAST = 3
-"""Minimum number of repeats for which quartiles are reported."""
 
-ENOUGH = 20
-"""Number of repeats after which timing ends if they agree."""
+WARM_UPS = 3
+"""Calls before the first timed item. On a GPU one more precedes every further size of the input."""
 
-BUDGET_S = 0.6
-TURNS_S = 0.6
-"""Time budget in seconds for repeats of a method, and for alternating repeats with each of up to 3 others."""
-
-
-def time_repeatedly(
-    call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST
-) -> list[float]:
-    """Time repeated calls after a warm-up. Return the seconds of each call.
-
-    The function is called at least `least` times, until the time budget is spent, or until the quartiles of
-    `ENOUGH` calls are at most 5 % apart. The budget is doubled if the quartiles are more than 25 % apart. A
-    call that takes longer than the budget is repeated only once.
-    """
-    started = time.perf_counter()
-    call()
-    if time.perf_counter() - started > budget_s:
-        least = 1
-    seconds: list[float] = []
-    spent = 0.0
-    while len(seconds) < least or spent < budget_s or (spent < 2 * budget_s and not _agree(seconds)):
-        seconds.append(time_call(call))
-        spent += seconds[-1]
-        if len(seconds) == ENOUGH and _agree(seconds, 1.05):
-            break
-    return seconds
-
-
-def time_call(call: Callable[[], Any]) -> float:
-    """Return the duration of one call in seconds."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
-def _agree(seconds: list[float], ratio: float = 1.25) -> bool:
-    low, high = np.percentile(seconds, [25, 75])
-    return bool(high <= ratio * low)
-
-
-def ranges_overlap(first: Sequence[float], second: Sequence[float]) -> bool:
-    """Return whether the interquartile ranges of two lists of seconds overlap.
-
-    >>> ranges_overlap([1.0, 1.1, 1.4], [1.1, 1.2, 1.4]), ranges_overlap([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
-    (True, False)
-    """
-    one, two = (np.percentile(s, [25, 75]) for s in (first, second))
-    return bool(one[0] <= two[1] and two[0] <= one[1])
-
-
-def time_alternating(
-    first: Callable[[], Any], second: Callable[[], Any], *, budget_s: float
-) -> tuple[list[float], list[float]]:
-    """Time two functions alternately, so that disturbances affect both. Return the seconds per call of each.
-
-    Stop when the interquartile ranges no longer overlap (tested every five calls) or the budget is spent.
-    """
-    one: list[float] = []
-    two: list[float] = []
-    while not one or sum(one) + sum(two) < budget_s:
-        one.append(time_call(first))
-        two.append(time_call(second))
-        if len(one) % 5 == 0 and not ranges_overlap(one, two):
-            break
-    return one, two
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """A method that was timed in this process: its input, its function and the seconds per item."""
-
-    key: str
-    on: str
-    call: Callable[[], Any]
-    count: int
-    seconds: tuple[float, ...]
-
-
-_EARLIER: deque[_Timed] = deque(maxlen=3)
-"""Recently measured methods of this process, except networks and methods without a key."""
+MAX_SIZES = 8
+"""Number of input sizes that are stored."""
 
 
 def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
@@ -212,31 +126,6 @@ def _status(name: str) -> int:
     raise OSError(f"no {name} in /proc/self/status")
 
 
-def efficiency(context: RunContext, root: Path) -> dict[str, Any]:
-    """Return descriptor sizes and method costs."""
-    return sizes(context) | costs(context, root)
-
-
-def costs(context: RunContext, root: Path) -> dict[str, Any]:
-    """Return median and quartiles of the time per patch, image or pair. Measure once per method and machine.
-
-    One thread repeats calls for 0.6 s, or for 1.2 s if the times vary. If the quartiles of two methods
-    overlap, both are measured again alternately until the quartiles separate or 0.6 s are spent. Methods that
-    read precomputed features have no times.
-    """
-    if not context.opened.items or not context.method.needs_payload:
-        return {}
-    item = context.opened.items[0]
-    own = context.temporary_key or context.method.key(item)
-    path = root / "efficiency" / f"{cost_key(own, machine())}.json"
-    with contextlib.suppress(OSError, ValueError):  # a corrupt file is measured again
-        return verify_checksum(read_content(path))
-    measured = _measure(context, item, None if context.temporary_key else cost_key(own))
-    with contextlib.suppress(StoreError), atomic_file(path) as temporary:  # else it is measured again
-        temporary.write_text(add_checksum(measured), encoding="utf-8", newline="\n")
-    return measured
-
-
 def sizes(context: RunContext) -> dict[str, Any]:
     """Return the size of a descriptor in bytes and its dimension."""
     if not context.opened.items:
@@ -248,66 +137,119 @@ def sizes(context: RunContext) -> dict[str, Any]:
     return {"bytes_per_descriptor": int(values.nbytes // len(values)), "dimension": int(values.shape[1])}
 
 
-def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]:
-    method, payload = context.method, context.opened.read_item(item.key)
-    count = 1
-    if method.family == "patches":
-        payload = payload[:SAMPLE]
-        if method.stream is not None and len(payload):  # all batches have the same size, padded if necessary
-            payload = np.resize(payload, (STREAM_SAMPLE, *payload.shape[1:]))
-        count = len(payload)
-        item = Item(item.key, item.content, count)
-    if not count:
-        return {}
+@dataclass
+class ItemTimes:
+    """Seconds per patch, image or pair of every item, and what was computed.
 
-    def call() -> object:
-        return method.extract(item, payload)
+    `extract_s` and `match_s` are the parts of keypoint methods with a matcher. `largest` is the item with the
+    largest input.
+    """
 
+    seconds: list[float] = field(default_factory=list)
+    extract_s: list[float] = field(default_factory=list)
+    match_s: list[float] = field(default_factory=list)
+    keypoints: list[int] = field(default_factory=list)
+    sizes: dict[tuple[int, int], None] = field(default_factory=dict)
+    largest: str = ""
+
+
+def time_items(context: RunContext, device: str, progress: Progress = no_progress) -> ItemTimes:
+    """Time the method once on every item, after warm-up calls. Inputs are in memory, nothing is cached."""
+    method, found, most = context.method, ItemTimes(), -1
+    now = partial(_now, device)
+    step = count_steps(progress, f"{method.name}: times", len(context.opened.items))
     with MEMO.bypassed():
-        seconds = [s / count for s in time_repeatedly(call)]
-        turns: list[dict[str, Any]] = []
-        if key is not None and method.stream is None and len(seconds) >= LEAST:
-            mine = _Timed(key, f"{method.family} {item.content} {count}", call, count, tuple(seconds))
-            turns = _beside(mine, seconds)
-            _EARLIER.append(mine)
-        peak = peak_memory_bytes(call)
-    low, median, high = np.percentile(seconds, [25, 50, 75])
-    found: dict[str, Any] = {
-        "per": UNIT[method.family],
-        "time_s": float(median),
-        "time_quartiles_s": [float(low), float(high)],
-        "repeats": len(seconds),
-        "batch": count,
-        "peak_memory_bytes": peak,
-        "machine": machine(),
-    }
-    return found if key is None else found | {"key": key, "in_turns": turns}
-
-
-def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
-    """Time a method alternately with each earlier method of similar speed. Return the quartiles of both."""
-    found = []
-    for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
-        if not ranges_overlap(other.seconds, mine.seconds):
-            continue
-        try:
-            other.call()
-        except Exception:  # a file of the other method is missing; its run is already finished
-            _EARLIER.remove(other)
-            continue
-        theirs, own = time_alternating(other.call, mine.call, budget_s=TURNS_S)
-        if len(own) < LEAST:
-            continue
-        seconds += [s / mine.count for s in own]
-        found.append(
-            {
-                "key": other.key,
-                "other_s": _quartiles(theirs, other.count),
-                "own_s": _quartiles(own, mine.count),
-            }
-        )
+        for item in context.opened.items:
+            payload = context.payload(item.key)
+            images = _images(payload)
+            count = len(payload) if method.family == "patches" else 1
+            if not count:
+                step()
+                continue
+            shapes = [image.shape[-2:] if method.family == "patches" else image.shape[:2] for image in images]
+            is_new = any((s[1], s[0]) not in found.sizes for s in shapes)
+            for _ in range(WARM_UPS if not found.sizes else is_new and device.startswith("cuda")):
+                method.extract(item, payload)
+            found.sizes.update(dict.fromkeys((int(s[1]), int(s[0])) for s in shapes))
+            MEMO.spent_s = 0.0
+            started = now()
+            arrays = method.extract(item, payload)
+            seconds = now() - started
+            found.seconds.append(seconds / count)
+            if MEMO.spent_s:
+                found.extract_s.append(MEMO.spent_s)
+                found.match_s.append(seconds - MEMO.spent_s)
+            found.keypoints += _keypoints(arrays) if method.family in ("keypoints", "pairs") else []
+            size = sum(image.nbytes for image in images)
+            if size > most:
+                most, found.largest = size, item.key
+            step()
     return found
 
 
-def _quartiles(seconds: Sequence[float], count: int) -> list[float]:
-    return [float(q) / count for q in np.percentile(seconds, [25, 75])]
+def _now(device: str) -> float:
+    """Return the clock. Wait for the GPU first."""
+    torch = sys.modules.get("torch")
+    if device.startswith("cuda") and torch is not None:
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def _images(payload: Any) -> list[Any]:
+    return [p for p in payload[:2] if p is not None] if isinstance(payload, tuple) else [payload]
+
+
+def _keypoints(arrays: Arrays) -> list[int]:
+    """Return the numbers of keypoints of an item's images, if known."""
+    known = [int(arrays[k][0]) for k in ("keypoints0", "keypoints1") if k in arrays]
+    return [len(arrays["keypoints"])] if "keypoints" in arrays else known
+
+
+def measure(context: RunContext, device: str, progress: Progress = no_progress) -> dict[str, Any]:
+    """Return times of a method on all items, its peak memory, and the conditions of the measurement.
+
+    Methods that read precomputed features have no times.
+    """
+    method = context.method
+    if not context.opened.items or not method.needs_payload:
+        return {}
+    torch: Any = sys.modules.get("torch") if device.startswith("cuda") else None
+    if torch is not None:
+        torch.cuda.reset_peak_memory_stats()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    times = time_items(context, device, progress)
+    if not times.seconds:
+        return {}
+    found = {"per": UNIT[method.family], **_statistics("time", times.seconds)}
+    for name, seconds in (("extract", times.extract_s), ("match", times.match_s)):
+        found |= _statistics(name, seconds) if seconds else {}
+    if times.keypoints:
+        found["keypoints"] = float(np.mean(times.keypoints))
+    memory = _memory(context, times.largest)
+    found |= {
+        "n": len(times.seconds),
+        "sizes": [list(size) for size in list(times.sizes)[:MAX_SIZES]],
+        "peak_memory_bytes": memory,
+        "threads": get_threads(),
+        "device": device if torch is None else torch.cuda.get_device_name(),
+        "load": load,
+        "machine": machine(),
+    }
+    if torch is not None:
+        found |= {"gpu_peak_memory_bytes": int(torch.cuda.max_memory_allocated()), "torch": torch.__version__}
+    return found
+
+
+def _statistics(name: str, seconds: list[float]) -> dict[str, Any]:
+    """Return median, 90 % point and quartiles."""
+    low, median, high, slow = (float(q) for q in np.percentile(seconds, [25, 50, 75, 90]))
+    return {f"{name}_s": median, f"{name}_p90_s": slow, f"{name}_quartiles_s": [low, high]}
+
+
+def _memory(context: RunContext, item: str) -> int | None:
+    """Return the peak memory of the method on its largest input, with that of its program."""
+    payload = context.payload(item)
+    with MEMO.bypassed():
+        own = peak_memory_bytes(partial(context.method.extract, context.items[item], payload))
+    other = None if context.method.memory is None else context.method.memory()
+    return own if other is None else other + (own or 0)

@@ -79,16 +79,16 @@ def demo_requests(out: Path, step: str) -> list[RunRequest]:
         options = {"hpatches/verification": {"lists": "clean"}}
         data, bad = out / "patches", {"on_bad": "miss"}
         pairs = [(m, t) for t in PATCH_TASKS for m in PATCH_METHODS]
-        return [RunRequest(m, t, data, both, options.get(t, {}), bad) for m, t in pairs]
+        return [RunRequest(m, t, data, both, options.get(t, {}), bad, time=True) for m, t in pairs]
     if step == "keypoints":
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
-        return [RunRequest(m, t, out / "sequences", ("exact",)) for m, t in keypoints]
+        return [RunRequest(m, t, out / "sequences", ("exact",), time=True) for m, t in keypoints]
     if step == "pairs":
         # Without PoseLib, protocol `exact` uses OpenCV.
         estimator = {} if lacking() is None else {"estimator": "opencv"}
         data = out / "pose" / "pairs.json"
-        return [RunRequest(m, "pose/relative", data, ("exact",), estimator) for m in PAIR_METHODS]
-    return [RunRequest(m, "tss", out / "dense", ("exact", "tss-cpp")) for m in DENSE_METHODS]
+        return [RunRequest(m, "pose/relative", data, ("exact",), estimator, time=True) for m in PAIR_METHODS]
+    return [RunRequest(m, "tss", out / "dense", ("exact", "tss-cpp"), time=True) for m in DENSE_METHODS]
 
 
 def lacking() -> str | None:

@@ -25,7 +25,7 @@ from ..tasks.base import Task
 from ..tasks.capabilities import HasPairTruths
 from .compute import compute_missing
 from .context import FeatureSummary, Progress, RunContext, no_progress, set_kernel_device
-from .costs import efficiency, sizes
+from .costs import measure, sizes
 from .finish import finish_run
 from .preparation import (
     PreparedRun,
@@ -103,7 +103,7 @@ def evaluate_prepared(
     context = make_context(prepared, store, session, method)
     first = lead_metric(task, request.options)
     stored = stored_result(context, manifest, protocols, store)
-    if stored is not None:
+    if stored is not None and not request.time:
         stored_records = StoredRecords(stored.manifest.units, store.records)
         run = Run.from_stored(stored, store, stored_records, protocols, first)
         return replace(run, warnings=list(dict.fromkeys([*manifest.warnings, *run.warnings])))
@@ -149,10 +149,9 @@ def evaluate_prepared(
         found = _score_warnings(task, protocol, records, scores[protocol])
         warnings += [warning for warning in found if warning not in warnings]
         progress(f"scores under {protocol}", 1, 1)
-    if computed.costs is None:
-        costs = efficiency(context, store.root if cached else session.temporary_cache.root)
-    else:
-        costs = sizes(context) | dict(computed.costs)
+    costs = sizes(context) | dict(computed.costs or {})
+    if request.time and computed.costs is None:
+        costs |= measure(context, str(request.method_options.get("device", "cpu")), progress)
     manifest = manifest.model_copy(
         update={
             "units": keys,

@@ -70,7 +70,7 @@ def make_features(
     step = count_steps(progress, label, total)
     failures: list[JobFailure] = []
     rest, parallel = dict(missing), False
-    if recipe is not None and total > 2 and context.method.stream is None:
+    if recipe is not None and total > 2 and (context.method.stream is None or context.method.in_workers):
         first = next(iter(rest))
         started = time.perf_counter()
         _, failures = InProcess(context).run(extract_one, {first: rest.pop(first)}, None, step, 1)

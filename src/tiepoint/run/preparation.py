@@ -183,7 +183,7 @@ class _Preparation:
         if task is None:
             return
         with self.checks.collect():
-            family = method_family(task, request.method)
+            family = method_family(task, request.method, request.method_options)
             ready = self.shared.get(f"{family} {own}") or self._ready(request, task, opened)
             if not ready.fit.log:
                 self.shared[f"{family} {own}"] = ready
@@ -280,7 +280,7 @@ def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any
     from ..methods.resolve import resolve
 
     spec = locate_keypoint_sets(request.method, root)
-    family = method_family(task, request.method)
+    family = method_family(task, request.method, request.method_options)
     method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
     return method
 

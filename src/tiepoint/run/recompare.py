@@ -11,6 +11,7 @@ from typing import Any
 from ..core.errors import InputError
 from ..core.records import Arrays, Features, Records
 from ..core.regular_files import exists, is_file
+from ..methods.spec import EXEC
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..store.store import Store
@@ -102,14 +103,21 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
 
 
 def requested_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options `on_bad` and `device` of a method, which are not part of its specification.
+    """Return the options of a method that are not part of its specification: `on_bad`, `device`, `program`.
 
     >>> requested_options({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
     {'on_bad': 'miss'}
     """
+    matching = {k: config[k] for k in ("matcher", "ratio") if isinstance(config.get(k), str | float)}
     while "base" in config:
         config = config["base"]
-    return {name: config[name] for name in ("on_bad", "device") if name in config}
+    found = {name: config[name] for name in ("on_bad", "device") if name in config}
+    if config.get("method") != EXEC[:-1]:
+        return found
+    known = config["params"]["program"]
+    program = {f"env.{name}": value for name, value in known.get("environment", {}).items()}
+    program |= {name: known[name] for name in ("folder", "revision") if name in known}
+    return found | {"device": config["params"]["device"], "program": program | matching}
 
 
 def _rerun(run: StoredRun) -> str:

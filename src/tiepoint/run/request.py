@@ -16,7 +16,8 @@ class RunRequest:
     `method` is a spec string or an object. `options` go to the task, `method_options` to the resolver.
     Transforms are fitted on the dataset `fit_on`, or on the split's training sequences if it is None. `name`
     replaces the method's name, and `meta` is added to the method's entry in the manifest. If `on_cluster` is
-    set, the devices of the worker machines are unknown to this process.
+    set, the devices of the worker machines are unknown to this process. `time` measures the method's times
+    and memory.
     """
 
     method: Any
@@ -30,6 +31,7 @@ class RunRequest:
     name: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     on_cluster: bool = False
+    time: bool = False
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

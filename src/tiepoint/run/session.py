@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.processes import remove_orphans
+from ..methods.source_files import OWN
 from ..store.atomic_files import remove_temporaries, temporary_folder
 from ..store.feature_cache import FeatureCache
 from ..store.store import Store
@@ -46,6 +48,7 @@ class RunSession(ExitStack):
         self.root = root
         self.cluster = cluster
         self.report = report
+        self.callback(_close_programs)
         self._pool: ProcessPool | None = None
         self._cluster_runs: ClusterRuns | None = None
         if root not in _cleaned:
@@ -107,3 +110,10 @@ class RunSession(ExitStack):
     def temporary_cache(self) -> FeatureCache:
         """Feature cache that is removed at the end of the command."""
         return FeatureCache(self.enter_context(temporary_folder(self.root)))
+
+
+def _close_programs() -> None:
+    """Let the programs of this process exit. Without any, their module is not imported."""
+    programs = sys.modules.get(f"{OWN}.methods.programs.program")
+    if programs is not None:
+        programs.close_programs()

@@ -133,7 +133,8 @@ def _recomputed_scores(
 def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) -> StoredRun:
     """Return the new run, extended by the scores of the `stored` run under other protocols.
 
-    Scores of another version are recomputed first. A failed run does not replace stored scores.
+    Scores of another version are recomputed first. A failed run does not replace stored scores. Measured
+    times stay if the new run has none.
     """
     if stored is None or stored.status != "done":
         return new
@@ -150,5 +151,8 @@ def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) ->
                 f"older scores under {', '.join(lost)} were removed, as their records are missing"
             )
     both = with_protocols_of(new, stored)
-    manifest = both.manifest.model_copy(update={"warnings": tuple(warnings)})
+    costs = dict(new.manifest.efficiency)
+    if "time_s" not in costs:
+        costs = {**stored.manifest.efficiency, **costs}
+    manifest = both.manifest.model_copy(update={"warnings": tuple(warnings), "efficiency": costs})
     return replace(both, manifest=manifest)

@@ -184,6 +184,7 @@ def race(
     if task is None or data is None:
         raise InputError("a race needs `task` and `data`, or `replay` to race stored runs")
     from ..cli.shell.console import bars_on_a_terminal
+    from ..methods.programs.settings import split_options
     from ..run.race.live import race_methods
     from ..run.request import RunRequest
     from ..store.store import Store
@@ -191,7 +192,8 @@ def race(
     protocols = () if protocol is None else (protocol,)
     where = Path(data)
     fitted = None if fit_on is None else Path(fit_on)
-    how = {"on_bad": on_bad, "device": device}
+    options, of_programs = split_options(methods, options)
+    how = {"on_bad": on_bad, "device": device, **of_programs}
     requests = [
         RunRequest(m, task, where, protocols, options, how, jobs, fitted, on_cluster=cluster is not None)
         for m in methods

@@ -85,6 +85,7 @@ def race_command(
 
     Example: `tiepoint race "sift?matcher=mnn" "orb?matcher=mnn" --task pose/relative --data pairs.json`
     """
+    from ...methods.programs.settings import split_options
     from ...run.race.engine import RaceSettings
 
     settings = RaceSettings(metric, group, goal, about, alpha, seed, limit, batch)
@@ -100,8 +101,8 @@ def race_command(
             given = {"--task TASK": task, "--data DIR": data}
             if missing := [name for name, value in given.items() if value is None]:
                 raise InputError(f"race needs {join_words(missing)}, or --replay; see tiepoint race --help")
-            options = task_options(option, tasks=tasks, split=split)
-            how = {"on_bad": on_bad or "error", "device": device or "cpu"}
+            options, of_programs = split_options(methods, task_options(option, tasks=tasks, split=split))
+            how = {"on_bad": on_bad or "error", "device": device or "cpu", **of_programs}
             request = (task, data, protocol, options, how, jobs, fit_on)
             found = _raced(methods, settings, store, request, cluster, on_step, quiet=json_)
     print_race(found, as_json=json_)

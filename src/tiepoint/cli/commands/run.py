@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 SUBSET_OPTIONS = ("references", "design", "subset_score", "subset_seed")
 SET_BY_CONFIG = (
     "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
-    "results_form", "option", "name", "subset", *SUBSET_OPTIONS,
+    "results_form", "option", "exec_revision", "name", "time", "subset", *SUBSET_OPTIONS,
 )  # fmt: skip
 """Options that have no effect with ``--config``."""
 
@@ -55,7 +55,7 @@ SET_BY_CONFIG = (
 def run(
     context: typer.Context,
     methods: list[str] = typer.Argument(
-        None, metavar="METHOD...", help="Methods: NAME, files:DIR, onnx:FILE, my.py:Class …"
+        None, metavar="METHOD...", help="Methods: NAME, files:DIR, my.py:Class, exec:COMMAND …"
     ),
     task: list[str] = typer.Option(
         None, "--task", help="Tasks, repeated or comma-separated; required without --config."
@@ -100,6 +100,10 @@ def run(
         None, "--subset-score", help="Score of the subset, METRIC or METRIC:GROUP; default the headline."
     ),
     subset_seed: int = typer.Option(None, "--subset-seed", help="Seed of the subset; default 0."),
+    exec_revision: str = typer.Option(
+        None, "--exec-revision", help="Text that is added to the cache key of exec: programs."
+    ),
+    time: bool = typer.Option(False, "--time", help="Measure the times and the memory of the methods."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print the plan and stop."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -114,6 +118,7 @@ def run(
     from ...core.gpu_start import start_gpu_early
 
     start_gpu_early(device or "cpu")
+    from ...methods.programs.settings import split_options
     from ...run.costs import cores
     from ...run.request import RunRequest
 
@@ -129,7 +134,10 @@ def run(
     names = split_values(task)
     _check_arguments(context, methods, names, data, name, results_form)
     options = task_options(option, tasks=tasks, split=split, benchmark=split_values(benchmark) or None)
-    method_options = {"on_bad": on_bad or "error", "device": device or "cpu"}
+    if exec_revision is not None:
+        options = task_options([], **options, **{"exec.revision": exec_revision})
+    options, of_programs = split_options(methods, options)
+    method_options = {"on_bad": on_bad or "error", "device": device or "cpu", **of_programs}
     display_name = None if name is None else method_name(str(as_text(name)))
     requests = [
         RunRequest(
@@ -143,6 +151,7 @@ def run(
             fit_on,
             name=display_name,
             on_cluster=cluster is not None,
+            time=time,
         )
         for one in names
         for method in methods

@@ -23,10 +23,8 @@ NAMES = {
     "values": "scene-value file",
     "transforms": "fitted transform",
     "features": "feature",
-    "efficiency": "file of measured costs",
 }
 """Printed name of one file of each kind."""
-PLURALS = {"efficiency": "files of measured costs"}
 
 
 def merge(
@@ -81,7 +79,7 @@ def _print_source(source: MergedSource, would: str) -> None:
     )
     for kind, amount in source.files.items():
         size = format_bytes(amount.size_bytes)
-        print(f"  {count_text(amount.files, NAMES[kind], PLURALS.get(kind))} {would}copied, {size}")
+        print(f"  {count_text(amount.files, NAMES[kind])} {would}copied, {size}")
     if source.keypoint_sets:
         print(f"  keypoint sets: {', '.join(map(printable, source.keypoint_sets))} {would}copied")
     _print_conflicts("conflicts, this store keeps its own", source.conflicts)
@@ -93,7 +91,7 @@ def _print_conflicts(what: str, found: list[MergeConflict]) -> None:
     for one in found:
         by_kind.setdefault(one.kind, []).append(one)
     for kind, own in by_kind.items():
-        print(f"  {what}: {count_text(len(own), NAMES.get(kind, kind), PLURALS.get(kind))}")
+        print(f"  {what}: {count_text(len(own), NAMES.get(kind, kind))}")
         for one in own[:SHOWN]:
             print(f"    - {printable(one.key)}: {printable(one.reason)}")
         if len(own) > SHOWN:

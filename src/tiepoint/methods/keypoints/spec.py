@@ -13,7 +13,7 @@ from ...core.errors import InputError
 from ...core.plugins import PLUGGED
 from ...formats.keypoints.set_folder import sets_below
 from ..registry import METHODS
-from ..spec import FilesSpec
+from ..spec import FilesSpec, is_program
 
 HOME: Mapping[str, str] = {
     "sift": "sift",
@@ -85,7 +85,7 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
     >>> locate_keypoint_sets("sift@set:mine+l2", Path("nowhere"))
     'sift@set:mine+l2'
     """
-    if not isinstance(spec, str) or isinstance(spec, FilesSpec):
+    if not isinstance(spec, str) or isinstance(spec, FilesSpec) or is_program(spec):
         return spec
 
     known = sets_below(root)
@@ -115,7 +115,7 @@ def first_side(name: str, known: Container[str]) -> str:
 
 def sides_used(spec: Any, root: Path) -> list[str]:
     """Return a message for every intersection of keypoint sets that a specification names without a side."""
-    if not isinstance(spec, str) or isinstance(spec, FilesSpec):
+    if not isinstance(spec, str) or isinstance(spec, FilesSpec) or is_program(spec):
         return []
     known = sets_below(root)
     named = [m["name"] for m in _SET.finditer(spec) if first_side(m["name"], known) != m["name"]]

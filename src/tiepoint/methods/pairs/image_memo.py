@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,8 @@ class FeatureMemo:
         self._lock = threading.Lock()
         self._paused = False
         self._disk: ImageStore | None = None
+        self.spent_s = 0.0
+        """Seconds spent on computing values while the cache is bypassed; set it to 0 before."""
 
     @contextmanager
     def bypassed(self) -> Iterator[None]:
@@ -72,7 +75,10 @@ class FeatureMemo:
     def get(self, key: str, make: Callable[[], Arrays]) -> Arrays:
         """Return the cached value of a key; compute it if it is missing."""
         if self._paused:
-            return make()
+            started = time.perf_counter()
+            arrays = make()
+            self.spent_s += time.perf_counter() - started
+            return arrays
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -108,7 +114,10 @@ class FeatureMemo:
             found |= {k: self.get(k, partial(_same, a)) for k, a in read.items() if a is not None}
         missing = {k: i for k, i in missing.items() if k not in found}
         if missing:
-            for (key, image), arrays in zip(missing.items(), make(list(missing.values())), strict=True):
+            started = time.perf_counter()
+            computed = make(list(missing.values()))
+            self.spent_s += time.perf_counter() - started
+            for (key, image), arrays in zip(missing.items(), computed, strict=True):
                 found[key] = self.get(key, partial(_same, arrays))
                 if disk is not None:
                     disk.keep(image.method, image.item, arrays)

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ...core.formatting import first_few
 from ...formats.csv_table import to_csv
-from ..runs.card import agrees, times_differ
+from ..runs.card import conditions, times_differ
 from ..runs.sections import TaskSection, drawable
 from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, PALETTE, Drawing, text_width
 
-COSTS = ("time_s", "bytes_per_descriptor")
+KINDS = {"time_s": "time", "bytes_per_descriptor": "bytes", "peak_memory_bytes": "memory"}
+"""Name of the figure of each cost."""
+COSTS = tuple(KINDS)
 LABEL_PT = 8.0
 LABELS = "Labels that did not fit are in the data."
 
@@ -36,31 +39,30 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
-    """Plot the headline score against time or bytes. None if fewer than three methods have both values.
+    """Plot the headline score against time, memory or bytes. None if fewer than three methods have both.
 
-    Methods whose repeated timings disagree are not drawn. The caption lists these methods, and adjacent
-    methods whose times do not differ.
+    Times and memory of different machines are never ranked: the line connects methods of one machine, and
+    the others have a mark.
     """
     factor, _ = section.info.scale
-    rows, per, unsure = [], "item", []
+    rows, per = [], "item"
     efficiencies: list[Mapping[str, Any]] = []
     for run in section.methods:
         s = section.score(run)
         e = run.manifest.efficiency
-        if s is None or s.value is None or not e.get(cost):
-            continue
-        if cost == "time_s" and not agrees(e):
-            unsure.append(section.names[run.id])
+        if s is None or s.value is None or not (own := _cost(e, cost)):
             continue
         per = e.get("per", per)
-        quartiles = e["time_quartiles_s"] if cost == "time_s" else (None, None)
-        rows.append((section.names[run.id], e[cost], s.value, s.low, s.high, *quartiles))
+        spread = e["time_quartiles_s"] if cost == "time_s" else (None, None)
+        machine = "" if cost == "bytes_per_descriptor" else conditions(e)
+        rows.append((section.names[run.id], own, s.value, s.low, s.high, *spread, machine))
         efficiencies.append(e)
     if len(rows) < 3:
         return None
     label, cost_factor = _axis(cost, per, max(r[1] for r in rows))
     sign = -1.0 if section.info.lower else 1.0
-    best = frontier([r[1] for r in rows], [sign * r[2] for r in rows])
+    ranked = _ranked([r[-1] for r in rows])
+    best = [ranked[i] for i in frontier([rows[i][1] for i in ranked], [sign * rows[i][2] for i in ranked])]
     drawn = [i for i in range(len(rows)) if i < drawable(len(rows)) or i in best]
     first = [*best, *(i for i in drawn if i not in best)]
 
@@ -68,60 +70,87 @@ def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
         xs, ys = [cost_factor * rows[i][1] for i in best], [factor * rows[i][2] for i in best]
         axes.plot(xs, ys, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
         for i in drawn:
-            _, x, y, low, high, fast, slow = rows[i]
+            _, x, y, low, high, fast, slow, _ = rows[i]
             tint, mark = (PALETTE[1], "D") if i in best else (PALETTE[0], "o")
+            fill = {} if i in ranked else {"markerfacecolor": "none"}
             if low is not None and high is not None:
                 axes.plot([cost_factor * x] * 2, [factor * low, factor * high], color=tint, alpha=0.25)
             if fast is not None:
                 axes.plot([cost_factor * fast, cost_factor * slow], [factor * y] * 2, color=tint, alpha=0.6)
-            axes.plot([cost_factor * x], [factor * y], mark, color=tint, markersize=5)
+            axes.plot([cost_factor * x], [factor * y], mark, color=tint, markersize=5, **fill)
         axes.set_xscale("log")
         _decades(axes)
         axes.margins(x=0.12, y=0.08)
         axes.grid(True)
         axes.set_xlabel(label)
         axes.set_ylabel(axis_label(section.score_words, section.info))
-        _label_points(
-            axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first], len(best)
-        )
+        texts = [rows[i][0] if i in ranked else f"{rows[i][0]} *" for i in first]
+        places = [(cost_factor * rows[i][1], factor * rows[i][2]) for i in first]
+        _label_points(axes, [(t, *at) for t, at in zip(texts, places, strict=True)], len(best))
 
-    kind = "time" if cost == "time_s" else "bytes"
+    kind = KINDS[cost]
     caption = "No other method is better in both than a diamond on the dashed line."
     if cost == "time_s":
-        caption += " Times are medians with quartiles of repeats on one machine."
-        caption += _timing_notes(rows, efficiencies, unsure)
+        caption += " Times are medians with quartiles over the items."
+        caption += _timing_notes(rows, efficiencies, ranked)
+    caption += _machine_notes(rows, ranked)
     title = f"{section.score_words[0].upper()}{section.score_words[1:]} against {kind}"
     return Figure(
         f"cost {cost} {section.title}",
         f"{title}.",
         f"{caption} {LABELS}" + only_best(len(drawn), len(rows)),
         Drawing(draw, label=title, width=5.2, height=3.4),
-        to_csv(["method", cost, "value", "low", "high", "cost_low", "cost_high"], rows),
+        to_csv(["method", cost, "value", "low", "high", "cost_low", "cost_high", "conditions"], rows),
         kind=kind,
         group=section.group,
     )
 
 
+def _cost(efficiency: Mapping[str, Any], cost: str) -> Any:
+    """Return a cost of a method. Memory is that of the GPU for methods on a GPU."""
+    if cost == "peak_memory_bytes" and efficiency.get("gpu_peak_memory_bytes"):
+        return efficiency["gpu_peak_memory_bytes"]
+    return efficiency.get(cost)
+
+
+def _ranked(machines: Sequence[str]) -> list[int]:
+    """Return the indices of the methods that were measured under the most frequent conditions.
+
+    >>> _ranked(["a", "b", "b"]), _ranked(["", ""])
+    ([1, 2], [0, 1])
+    """
+    frequent = Counter(machines).most_common(1)[0][0]
+    return [i for i, machine in enumerate(machines) if machine == frequent]
+
+
 def _timing_notes(
-    rows: Sequence[tuple[Any, ...]], costs: Sequence[Mapping[str, Any]], unsure: Sequence[str]
+    rows: Sequence[tuple[Any, ...]], costs: Sequence[Mapping[str, Any]], ranked: Sequence[int]
 ) -> str:
-    """Return sentences about methods whose times are not separated and about methods that are not drawn."""
-    order = sorted(range(min(len(rows), drawable(len(rows)))), key=lambda i: (rows[i][1], i))
+    """Return a sentence about methods whose times overlap."""
+    order = sorted((i for i in ranked if i < drawable(len(rows))), key=lambda i: (rows[i][1], i))
     level = [
         f"{rows[a][0]} and {rows[b][0]}"
         for a, b in pairwise(order)
         if times_differ(costs[a], costs[b]) is False
     ]
-    text = f" Repeats do not separate the times of {first_few(level)}." if level else ""
-    if unsure:
-        text += f" Not drawn, because repeats do not agree: {first_few(unsure)}."
-    return text
+    return f" The times of {first_few(level)} overlap." if level else ""
+
+
+def _machine_notes(rows: Sequence[tuple[Any, ...]], ranked: Sequence[int]) -> str:
+    """Return sentences about the conditions of the measurements."""
+    if not rows[ranked[0]][-1]:
+        return ""
+    others = [f"{row[0]} ({row[-1]})" for i, row in enumerate(rows) if i not in ranked]
+    text = f" Measured on {rows[ranked[0]][-1]}."
+    return text + (f" * Measured under other conditions, not ranked: {first_few(others)}." if others else "")
 
 
 def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
     """Return label and factor of the cost axis. Times are in µs if all are below 20 ms, else in ms."""
-    if cost != "time_s":
+    if cost == "bytes_per_descriptor":
         return "bytes per descriptor", 1.0
+    if cost == "peak_memory_bytes":
+        return "peak memory (MiB)", 2.0**-20
     unit, factor = ("µs", 1e6) if largest < 0.02 else ("ms", 1e3)
     return f"time per {per} ({unit})", factor
 

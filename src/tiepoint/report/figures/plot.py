@@ -20,15 +20,15 @@ from .curves import curve_figures
 from .figure import Figure
 from .heat_map import heat_map
 from .intervals import comparison_scores, differences_figure, intervals_figure
-from .pareto import COSTS, pareto_figure
+from .pareto import KINDS as COST_KINDS
+from .pareto import pareto_figure
 from .stress import stress_figure, stress_panels
 
 KINDS: dict[str, Callable[[TaskSection], Figure | None]] = {
     "stress": stress_figure,
     "scores": intervals_figure,
     "scenes": heat_map,
-    "time": lambda section: pareto_figure(section, COSTS[0]),
-    "bytes": lambda section: pareto_figure(section, COSTS[1]),
+    **{kind: partial(pareto_figure, cost=cost) for cost, kind in COST_KINDS.items()},
 }
 """Kinds of figures that occur at most once per section. Curves have their own names."""
 
@@ -67,9 +67,9 @@ def plot(
     """Return one figure of runs (as in the report) or of a comparison.
 
     Args:
-        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``stress``, ``cameras`` or the name of a curve
-            (``pr``, ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown
-            kind raises an error that lists the available kinds.
+        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``memory``, ``stress``, ``cameras`` or the name of a
+            curve (``pr``, ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An
+            unknown kind raises an error that lists the available kinds.
         of: A run, runs, or a comparison.
         task: Task of the runs; required if several tasks have the figure.
         protocol: Protocol of the scores; by default `exact` or a protocol of the runs.
@@ -128,8 +128,9 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
             near, others = close_names(kind, known)
             titles, existing = first_few([s.title for s in found]), first_few(near + others, 20)
             reason = "no method has the values it shows"
-            if kind in ("time", "bytes"):
-                reason = "it needs three methods with a measured cost"
+            if kind in COST_KINDS.values():
+                how = "" if kind == "bytes" else "; rerun the methods with `time`"
+                reason = f"it needs three methods with a measured cost{how}"
             raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; available: {existing}")
         raise UnknownNameError("kind of figure", kind, known)
     if kind == "stress" and len({s.task for s, _ in by_section}) == len(by_section) > 1:

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...core.formatting import count_text
 from ...run.result import Run
-
-MIN_REPEATS = 3
-"""Minimum number of timings to estimate their spread."""
 
 
 def card_rows(run: Run) -> list[tuple[str, str]]:
@@ -73,20 +70,29 @@ def fitted_transform_text(entry: Mapping[str, Any]) -> str:
 
 
 def cost(efficiency: Mapping[str, Any]) -> str:
-    """Describe time, descriptor size and memory of a method.
+    """Describe time, descriptor size and memory of a method, and how they were measured.
 
-    >>> cost({"time_s": 0.2, "time_quartiles_s": [0.1, 0.3], "per": "image", "bytes_per_descriptor": 128})
-    '200 ms per image (quartiles 100 ms to 300 ms), 128 bytes per descriptor'
+    >>> cost({"time_s": 0.2, "time_p90_s": 0.3, "n": 40, "per": "image", "bytes_per_descriptor": 128})
+    '200 ms per image (90 % below 300 ms, 40 items), 128 bytes per descriptor'
     """
-    parts = []
-    if efficiency.get("time_s") is not None:
-        low, high = efficiency["time_quartiles_s"]
-        quartiles = f"quartiles {duration(low)} to {duration(high)}"
-        parts.append(f"{duration(efficiency['time_s'])} per {efficiency['per']} ({quartiles})")
-    if efficiency.get("bytes_per_descriptor") is not None:
-        parts.append(f"{count_text(efficiency['bytes_per_descriptor'], 'byte')} per descriptor")
-    if efficiency.get("peak_memory_bytes") is not None:
-        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB peak memory")
+    e, parts = efficiency, []
+    if e.get("time_s") is not None:
+        items = count_text(e["n"], "item")
+        parts.append(
+            f"{duration(e['time_s'])} per {e['per']} (90 % below {duration(e['time_p90_s'])}, {items})"
+        )
+    if e.get("extract_s") is not None:
+        parts.append(f"of it {duration(e['extract_s'])} extraction and {duration(e['match_s'])} matching")
+    if e.get("keypoints") is not None:
+        parts.append(f"{e['keypoints']:.0f} keypoints per image")
+    if e.get("bytes_per_descriptor") is not None:
+        parts.append(f"{count_text(e['bytes_per_descriptor'], 'byte')} per descriptor")
+    for name, where in (("peak_memory_bytes", "peak memory"), ("gpu_peak_memory_bytes", "on the GPU")):
+        if e.get(name) is not None:
+            parts.append(f"{e[name] / 2**20:.1f} MiB {where}")
+    if e.get("threads") is not None:
+        load = "" if e.get("load") is None else f", load {e['load']:.1f}"
+        parts.append(f"on {e['device']} with {count_text(e['threads'], 'thread')}{load}")
     return ", ".join(parts)
 
 
@@ -102,27 +108,24 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def agrees(efficiency: Mapping[str, Any]) -> bool:
-    """Return whether repeated timings of a method agree: quartiles at most 25 % apart.
+def conditions(efficiency: Mapping[str, Any]) -> str:
+    """Describe the machine, device and threads of a measurement. Only equal conditions can be ranked.
 
-    A single timing never agrees.
-
-    >>> agrees({"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "repeats": 9})
-    True
-    >>> agrees({"time_s": 2.0, "time_quartiles_s": [1.5, 3.0], "repeats": 9})
-    False
+    >>> conditions({"machine": {"cpu": "X", "cores": 2}, "device": "cpu", "threads": 1})
+    'X, 2 cores, 1 thread'
     """
-    if efficiency.get("time_s") is None:
-        return False
-    low, high = efficiency["time_quartiles_s"]
-    return bool(efficiency.get("repeats", 0) >= MIN_REPEATS and high <= 1.25 * low)
+    m = efficiency.get("machine") or {}
+    parts = [str(m.get("cpu", "unknown machine"))]
+    parts += [count_text(m["cores"], "core")] if "cores" in m else []
+    parts += [count_text(efficiency["threads"], "thread")] if "threads" in efficiency else []
+    device = efficiency.get("device", "cpu")
+    return ", ".join([*parts, *([] if device == "cpu" else [str(device)])])
 
 
 def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:
-    """Return whether the times of two methods differ. None if a time is missing or the units differ.
+    """Return whether the quartile ranges of two methods' times are disjoint.
 
-    Times differ if their quartile ranges are disjoint. If the methods were also timed alternately, the
-    quartile ranges of these timings must be disjoint in the same order.
+    None if a time is missing, or if the units or the conditions of the measurements differ.
 
     >>> a = {"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "per": "patch"}
     >>> times_differ(a, {**a, "time_quartiles_s": [2.05, 3.0]}), times_differ(a, {})
@@ -130,16 +133,7 @@ def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | 
     """
     if first.get("time_s") is None or second.get("time_s") is None or first["per"] != second["per"]:
         return None
-    order = _order(first["time_quartiles_s"], second["time_quartiles_s"])
-    turns = [
-        sign * _order(t["own_s"], t["other_s"])
-        for own, other, sign in ((first, second, 1), (second, first, -1))
-        for t in own.get("in_turns", ())
-        if other.get("key") is not None and t["key"] == other["key"]
-    ]
-    return order != 0 and all(o == order for o in turns)
-
-
-def _order(one: Sequence[float], two: Sequence[float]) -> int:
-    """Return -1 if the first range is below the second, 1 if it is above, 0 if they overlap."""
-    return -1 if one[1] < two[0] else 1 if two[1] < one[0] else 0
+    if conditions(first) != conditions(second):
+        return None
+    one, two = first["time_quartiles_s"], second["time_quartiles_s"]
+    return bool(one[1] < two[0] or two[1] < one[0])

@@ -93,6 +93,8 @@ def rerun_command(run: Run, store: str = "") -> str:
     asked_besides = requested_options(m.method.config)
     for flag, name, usual in (("--on-bad", "on_bad", "error"), ("--device", "device", "cpu")):
         words += [] if asked_besides.get(name, usual) == usual else [flag, str(asked_besides[name])]
+    for key, value in asked_besides.get("program", {}).items():
+        words += ["-o", f"exec.{key}={value}"]
     if m.method.name_given:
         words += ["--name", m.method.name]
     if store:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from ...core import array_cache, hashing
 from ...core.errors import DamagedError, StoreError, TiepointError
-from ...core.hashing import verify_checksum
-from ...core.regular_files import read_content
 from ...formats.keypoints.set_folder import REPLACED, read_keypoint_set, sets_below
 from ...formats.keypoints.set_folder import SETS as FOLDER_OF_SETS
 from ...methods.transforms import load_transform
@@ -59,7 +57,6 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
         ("races", f"{RACES}/*.json", lambda path: None),
         ("lists", f"{array_cache.FOLDER}/*.bin", _list),
         ("transforms", "transforms/*.npz", _transform),
-        ("efficiency", "efficiency/*.json", _costs),
     ):
         jobs += [
             partial(_check, kind, path, partial(verify, path), heals=kind not in ("run files", "races"))
@@ -123,13 +120,6 @@ def _list(path: Path) -> None:
 def _transform(path: Path) -> None:
     if load_transform(path) is None:
         raise StoreError(f"the fitted transform {path} is corrupt")
-
-
-def _costs(path: Path) -> None:
-    try:
-        verify_checksum(read_content(path))
-    except (OSError, ValueError) as e:
-        raise StoreError(f"the measured times {path} are corrupt: {e}") from e
 
 
 def _data(path: Path, digest: str) -> None:

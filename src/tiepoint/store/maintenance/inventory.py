@@ -32,7 +32,6 @@ KINDS = {
     "values": "values",
     "transforms": "transforms",
     array_cache.FOLDER: "kept lists",
-    "efficiency": "kept costs",
     SETS: "keypoint sets",
     "runs": "runs",
     RACES: "races",

@@ -49,7 +49,6 @@ KINDS = {
     "values": "values/??/*.npz",
     "transforms": "transforms/*.npz",
     "features": "features/??/*",
-    "efficiency": "efficiency/*.json",
 }
 """Kinds of merged files, in the order of copying, with the pattern of their paths."""
 
@@ -223,7 +222,7 @@ class _Merger:
                 if not self.dry_run:
                     _copy(path, target)
                 return size, ""
-            if kind in ("values", "efficiency") or _same(root, known, kind, key):
+            if kind == "values" or _same(root, known, kind, key):
                 return None, ""
         except FileNotFoundError:  # removed while it was read
             return None, ""
