@@ -219,7 +219,61 @@ class M:
 def test_file_of_computed_name_read_without_python_is_not_cached(load, path, is_cached):
     pytest.importorskip("cv2")
     reason = resolved(load(user=READER.replace("{}", path)).M()).uncached_reason
-    assert reason is None if is_cached else "opens files with `imread`" in reason
+    assert reason is None if is_cached else "with `imread`, whose names it computes" in reason
+
+
+STATE = """
+import os
+from pathlib import Path
+HERE = Path(__file__).parent
+def is_there(path):
+    return os.path.exists(path)
+class M:
+    def __init__(self):
+        self.path, self.tag = "a.png", "a"
+    def describe(self, p):
+        name = HERE / f"{self.tag}.flag"
+        state = {}
+        return p.reshape(len(p), -1) + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "is_cached"),
+    [
+        ('(HERE / "a.flag").exists()', True),
+        ("os.path.exists(self.path)", True),
+        ("Path(self.path).stat().st_size", True),
+        ("is_there(self.path)", True),
+        ("name.exists()", False),
+        ('(HERE / (self.tag + ".flag")).is_file()', False),
+        ('os.stat(HERE / (self.tag + ".flag")).st_size', False),
+        ('os.path.getsize(os.path.join("weights", self.tag))', False),
+        ('os.path.isfile(os.path.expandvars("$PLACE"))', False),
+        ('Path(self.path).with_suffix(".jpg").stat()', False),
+        ('os.readlink("current")', False),
+    ],
+)
+def test_state_of_file_of_computed_name_is_not_cached(load, state, is_cached):
+    reason = resolved(load(user=STATE.replace("state = {}", f"state = {state}")).M()).uncached_reason
+    assert reason is None if is_cached else "whose names it computes" in reason
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'from os import environ as E\nn = lambda: E["TIEPOINT_SIDE"]',
+        'from os import getenv as g\nn = lambda: g("TIEPOINT_SIDE")',
+    ],
+)
+def test_key_with_environment_variable_under_other_name_follows_its_value(load, monkeypatch, source):
+    monkeypatch.setenv("TIEPOINT_SIDE", "2")
+    user = load(
+        user=f"import numpy as np\n{source}\nclass M:\n    def describe(self, p): return p * int(n())\n"
+    )
+    before = key(user.M())
+    monkeypatch.setenv("TIEPOINT_SIDE", "3")
+    assert key(user.M()) != before
 
 
 def test_key_with_plain_opencv_differs(load):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from pathlib import Path
@@ -46,6 +47,7 @@ WAYS = {
     "import": 'return importlib.import_module(f"module_{self.which}").POWER',
     "exec": 'f = {}; exec((HERE / f"module_{self.which}.py").read_text(), f); return f["POWER"]',
     "thread": "f = []; t = threading.Thread(target=self.read, args=(f,)); t.start(); t.join(); return f[0]",
+    "pool": 'return float(ThreadPoolExecutor(1).submit(np.loadtxt, f"{HERE}/w_{self.which}.txt").result())',
 }  # fmt: skip
 READ = """
     def read(self, found):
@@ -54,7 +56,7 @@ READ = """
 
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:(The features of .* are not cached|Mine starts tool.sh|the transform is fitted):UserWarning"
+    "ignore:(The features of .* are not cached|Mine starts |the transform is fitted):UserWarning"
 )
 
 
@@ -236,6 +238,16 @@ def test_evaluate_method_that_starts_program_is_cached_with_warning(patches: Pat
         assert any("starts tool.sh" in w for w in run.warnings)
         assert not any("not cached" in w for w in run.warnings)
     assert list((tmp_path / "store" / "features").rglob("*.npy"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_evaluate_method_that_forks_is_cached_with_warning(patches: Path, tmp_path: Path) -> None:
+    body = "pid = os.fork(); pid or os._exit(0); os.waitpid(pid, 0); return 1.0"
+    (tmp_path / "mine.py").write_text(f"{HEAD}        {body}\n")
+    run = tp.evaluate(
+        f"{tmp_path / 'mine.py'}:Mine", task="hpatches/matching", data=patches, store=tmp_path / "store"
+    )
+    assert any("starts a child process" in w for w in run.warnings)
 
 
 @pytest.mark.slow

@@ -18,11 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ..core.hashing import HashedFiles
 from .source_files import is_installed
 
+_PACKAGE = str(Path(__file__).parents[1])
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/lib/", "/usr/")
 _CACHES = frozenset({"__pycache__", ".triton", ".nv", "fontconfig", "matplotlib"})
 """Folders of compiled code and of settings that libraries write."""
@@ -182,14 +184,19 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _in_user_code() -> bool:
-    """Return whether user code is on the stack of this thread."""
-    frame = sys._getframe(2)
+    """Return whether user code is on the stack of this thread, or only library code.
+
+    A thread pool of user code may call a library function. Threads of tiepoint have its code on their stack.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    has_own = False
     while frame is not None:
         file = frame.f_code.co_filename
+        has_own = has_own or file.startswith(_PACKAGE)
         if not file.startswith("<") and not is_installed(file):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
+        frame = frame.f_back
+    return not has_own
 
 
 def _opened(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
@@ -225,6 +232,10 @@ def _started(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
         recorder.note_word(place or (os.path.join(os.fsdecode(folder), name) if folder else name))
 
 
+def _forked(recorder: OpenedFiles, _: tuple[Any, ...]) -> None:
+    recorder.programs["a child process"] = None
+
+
 def _commanded(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
     _started(recorder, (None, args[0]))
 
@@ -247,5 +258,6 @@ _EVENTS: dict[str, Callable[[OpenedFiles, tuple[Any, ...]], None]] = {
     "subprocess.Popen": _started,
     "os.posix_spawn": _started,
     "os.system": _commanded,
+    "os.fork": _forked,
     "socket.connect": lambda recorder, args: recorder.note_server(args[1]),
 }

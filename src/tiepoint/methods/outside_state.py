@@ -167,8 +167,8 @@ class OutsideState:
         if name in index.computed_files and not name.endswith("__init__"):
             raise NotHashable(
                 "",
-                f"`{name}` opens files with `{index.computed_files[name]}`, whose names it computes; pass "
-                "the file as a parameter, or store its path as an attribute",
+                f"`{name}` opens files or asks for them with `{index.computed_files[name]}`, whose names it "
+                "computes; pass the file as a parameter, or store its path as an attribute",
             )
         if name in index.computed_imports or {"sys", "modules"} <= set(code.co_names):
             folders = {os.path.dirname(source) for source in self.sources}

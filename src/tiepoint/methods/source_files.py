@@ -213,6 +213,9 @@ def _elsewhere(top: str) -> list[Path]:
     return [Path(spec.origin).parent] if spec.origin and spec.has_location else []
 
 
+_ENVIRONMENT = frozenset({"environ", "getenv"})
+
+
 @dataclass(frozen=True)
 class _Code:
     """Contents of a source file.
@@ -230,7 +233,7 @@ class _Code:
 def _parsed(file: Path, content: str) -> _Code:
     """Parse a source file once per content hash."""
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = parsed_source(file.read_bytes())
     except (SyntaxError, ValueError) as e:
         line = f", line {e.lineno}" if isinstance(e, SyntaxError) else ""
         raise InputError(f"{file}{line}: {e.args[0]}; correct the Python file") from e
@@ -249,6 +252,19 @@ def _parsed(file: Path, content: str) -> _Code:
             texts.update(_texts([node]))
     short = frozenset(t for t in texts if len(t) <= _MAX_NAME_CHARS and "\n" not in t)
     return _Code(tuple(imports), short, frozenset(variables))
+
+
+def parsed_source(content: bytes) -> ast.Module:
+    """Parse Python source. Names under which it imports `os.environ` and `os.getenv` become these names."""
+    tree = ast.parse(content)
+    others: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            others.update((a.asname, a.name) for a in node.names if a.asname and a.name in _ENVIRONMENT)
+    for node in ast.walk(tree) if others else ():
+        if isinstance(node, ast.Name):
+            node.id = others.get(node.id, node.id)
+    return tree
 
 
 def environment_names(node: ast.AST) -> list[ast.expr]:

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any
 
 from ..core.hashing import hash_bytes
-from .source_files import called_name, environment_names, reads_all_variables
+from .source_files import called_name, environment_names, parsed_source, reads_all_variables
 
 MISSING = object()
 """A value that the source does not state as a literal."""
@@ -60,8 +60,8 @@ class SourceIndex:
     literals, `MISSING` if computed), `literals` the values of names that are assigned once, as a literal, and
     `imports` the module, level and name behind every name that the module imports. `computed_imports` and
     `computed_variables` are the functions that import modules and read environment variables by names that
-    are not literals. `computed_files` has the functions that open files under computed names without Python,
-    each with the function that it calls, such as ``imread``.
+    are not literals. `computed_files` has the functions that open files under computed names without Python
+    (``imread``), or ask whether such files exist, each with the function that it calls.
     """
 
     codes: dict[str, set[str]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def _indexed(name: str, _hash: str, content: bytes) -> SourceIndex:
     index = SourceIndex()
     for code in _nested(compile(content, name, "exec", dont_inherit=True)):
         index.codes.setdefault(code.co_qualname, set()).add(canonical(code))
-    _visit(ast.parse(content).body, "", index, top=True)
+    _visit(parsed_source(content).body, "", index, top=True)
     for stated in (own for several in index.defaults.values() for own in several):
         stated[:] = [index.literals.get(d.id, MISSING) if isinstance(d, ast.Name) else d for d in stated]
     return index
@@ -139,7 +139,9 @@ def _add_computed(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, index
             )
             if called in ("import_module", "__import__") and not isinstance(first, ast.Constant):
                 index.computed_imports.add(name)
-            if _opens_file(inner) and first is not None and not _is_traced(first, values):
+            opens = _opens_file(inner) and first is not None and not _is_traced(first, values)
+            asks = called in _STATES and _is_computed(_path_of(inner), values)
+            if opens or asks or called == "readlink":
                 index.computed_files[name] = called
         if reads_all_variables(inner) or any(
             not isinstance(v, ast.Constant | ast.Name) for v in environment_names(inner)
@@ -157,9 +159,23 @@ _READERS = frozenset(
         "InferenceSession",
         "safe_open",
         "readNet",
+        "read_table",
+        "read_parquet",
+        "read_feather",
+        "ParquetFile",
+        "memory_map",
+        "from_file",
+        "read_index",
+        "read_image",
+        "load_model",
     )
 )
 """Functions that open files without Python, which cannot be observed."""
+_STATES = frozenset(
+    ("exists", "lexists", "is_file", "isfile", "is_dir", "isdir", "stat", "lstat", "getsize", "getmtime")
+)
+"""Functions and methods that ask whether a file exists, or for its size or times."""
+_COMPUTING = ("join", "joinpath", "with_name", "with_suffix", "with_stem", "format", "expandvars")
 _READERS_OF = {"load": "jit", "load_file": "torch"}
 
 
@@ -167,6 +183,27 @@ def _opens_file(call: ast.Call) -> bool:
     name, owner = called_name(call), getattr(call.func, "value", None)
     of = getattr(owner, "attr", getattr(owner, "id", ""))
     return name in _READERS or name.startswith("readNetFrom") or _READERS_OF.get(name, "-") == of
+
+
+def _path_of(call: ast.Call) -> ast.expr | None:
+    """Return the path of a call such as ``os.stat(path)`` or ``path.stat()``."""
+    return call.args[0] if call.args else getattr(call.func, "value", None)
+
+
+def _is_computed(node: ast.expr | None, values: dict[str, list[ast.expr | None]], depth: int = 0) -> bool:
+    """Return whether a path is put together from parts that the key does not contain.
+
+    Paths that a function receives are not. Its caller computes them.
+    """
+    if node is None or depth > 8 or _is_traced(node, values):
+        return False
+    if isinstance(node, ast.Name):
+        return any(_is_computed(v, values, depth + 1) for v in values.get(node.id, ()))
+    if isinstance(node, ast.Call) and called_name(node) in ("str", "Path", "fspath") and node.args:
+        return any(_is_computed(a, values, depth + 1) for a in node.args)
+    return isinstance(node, ast.JoinedStr | ast.BinOp) or (
+        isinstance(node, ast.Call) and called_name(node) in _COMPUTING
+    )
 
 
 def _is_traced(node: ast.expr, values: dict[str, list[ast.expr | None]], depth: int = 0) -> bool:
