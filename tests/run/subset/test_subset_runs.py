@@ -17,6 +17,7 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.runs.selection import one_run
 from tiepoint.run.importers import import_files
 from tiepoint.run.subset.choose import ADVICE
+from tiepoint.serve.views.run import rerun_command
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun
@@ -110,6 +111,12 @@ def test_estimates_equal_plain_loops(world: Path) -> None:
     assert (score.low, score.high) == pytest.approx((max(0, mean - 1.96 * se), min(1, mean + 1.96 * se)))
     assert f"8 of {PAIRS} pairs" in str(score.note)
     assert len(run.scores) > 1  # equal weights estimate every mean over the same pairs
+
+
+def test_the_command_that_repeats_a_run_names_its_subset(world: Path) -> None:
+    text = rerun_command(tp.load("new", store=world / "store"))
+    assert "--subset informative:8 --design ordered --references " in text
+    assert f"--subset-score 'pck:{GROUP}'" in text or f"--subset-score pck:{GROUP}" in text
 
 
 def test_the_line_is_sorted_by_the_references(world: Path) -> None:
