@@ -18,7 +18,7 @@ from tiepoint.core.errors import FormatError, InputError
 from tiepoint.formats.zeb import HEADER, read_zeb
 from tiepoint.report.compare.comparability import DifferingRunsError
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.importers import import_files
+from tiepoint.run.importers import import_files, zeb
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 from tiepoint.tools import plan, race
@@ -307,6 +307,20 @@ def test_import_different_pairs_is_noted(tmp_path: Path) -> None:
         assert any("different pairs in GL3D" in note for note in notes)
     with pytest.raises(InputError, match="no unit in common"):
         tp.compare(task=TASK, store=tmp_path / "s", allow="lists")
+
+
+@needs_zeb
+def test_import_of_complete_dump_shows_printed_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zeb, "FULL_PAIRS", (120,) * 12)
+    with Store.open(tmp_path / "s") as store:
+        runs, notes = import_files([ZEB], store)
+    dkm = next(note for note in notes if note.startswith("gim_dkm"))
+    assert "mean 52.39 (51.2), GL3D 65.88 (63.3)" in dkm
+    assert "different runs" in dkm
+    assert len(notes) == 4
+    assert all(len(run.warnings) == 1 for run in runs)
 
 
 def test_other_protocol_is_refused(tmp_path: Path) -> None:

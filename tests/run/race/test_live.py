@@ -15,17 +15,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from race_world import calls, requests, write_world
 
+import tiepoint as tp
 from tiepoint.core.errors import InputError, UnitError
 from tiepoint.run.engine import evaluate
 from tiepoint.run.race.engine import RaceSettings, RunningRace
 from tiepoint.run.race.live import race_methods
 from tiepoint.run.race.replay import replay_runs
+from tiepoint.run.race.units import unit_score
 from tiepoint.run.request import RunRequest
 from tiepoint.store.maintenance.space import prune_store
 from tiepoint.store.maintenance.verify import check_store
 from tiepoint.store.races import StoredRace, load_races, race_file, read_race
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.tasks import load_task
+from tiepoint.tasks.unit_values import UnitWeights
 
 ALPHA = RaceSettings(group="alpha=0.05,per=pair")
 """PCK at a radius of 1 px: the methods differ and no pair is trivial."""
@@ -65,6 +69,8 @@ def test_race_then_run_computes_only_what_is_missing(data: Path, tmp_path: Path)
         assert record_bytes(store.root) == before
         assert check_store(store).ok
         assert [r.id for r in load_races(store.root)] == [race.id]
+    with pytest.raises(InputError, match="no finished runs"):
+        tp.compare(task="semantic/pck", store=tmp_path / "raced")
     with Store.open(tmp_path / "again") as store:
         race_methods(both, ALPHA, store)
         missing: dict[str, int] = {}
@@ -255,6 +261,24 @@ def test_race_wrong_settings_raise(tmp_path: Path, settings: RaceSettings, said:
     with pytest.raises(InputError, match=said):
         raced(tmp_path / "store", requests(data, 0.6, 2.5), settings)
     assert calls(data) == 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"a": 0.5, "b": 0.25}, "sum to 0.75 instead of 1; a weight is missing"),
+        ({"a": 0.5, "b": float("nan")}, "b: the weight is nan"),
+        ({"a": 1.0, "b": 0.0}, "b: the weight is 0.0; every unit needs a finite weight above 0"),
+    ],
+)
+def test_race_of_task_with_wrong_weights_raises(
+    monkeypatch: pytest.MonkeyPatch, weights: dict[str, float], said: str
+) -> None:
+    task = load_task("semantic/pck")
+    made = UnitWeights(weights, dict.fromkeys(weights, ""), dict.fromkeys(weights, "s"))
+    monkeypatch.setattr(task, "unit_weights", lambda *_: made)
+    with pytest.raises(InputError, match=said):
+        unit_score(task, {}, "exact", "pck", "alpha=0.05,per=pair")
 
 
 @pytest.mark.parametrize("goal", ["order", "best", "baseline=n1.4"])

@@ -123,7 +123,7 @@ def _print_pairs(runs: Sequence[Any]) -> None:
 
 def import_results(
     files: list[Path] = typer.Argument(..., metavar="FILE...", help="Result files, or folders of them."),
-    name: str = typer.Option(None, "--name", help="New name of the descriptor, if the files have only one."),
+    name: str = typer.Option(None, "--name", help="New name of the method, if the files have only one."),
     split: str = typer.Option(None, "--split", help="Import only results of this split."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of task files, for retrieval results."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
@@ -132,7 +132,8 @@ def import_results(
     """Import results of older tools, with notes about unreliable values.
 
     HPatches reference tools: pickles (never executed), JSON, MATLAB score tables. DescriptorWorkbench:
-    databases (`experiments.db`) with their keypoint sets, and CSV exports.
+    databases (`experiments.db`) with their keypoint sets, and CSV exports. GIM: pose errors of ZEB
+    (`[T] METHOD SET VERSION.txt`).
 
     Example: `tiepoint import results/sift_matching_full.p`
     """

@@ -95,6 +95,11 @@ def rerun_command(run: Run, store: str = "") -> str:
         words += [] if asked_besides.get(name, usual) == usual else [flag, str(asked_besides[name])]
     for key, value in asked_besides.get("program", {}).items():
         words += ["-o", f"exec.{key}={value}"]
+    if (subset := m.subset) is not None:
+        score = subset.metric if subset.group == "all" else f"{subset.metric}:{subset.group}"
+        words += ["--subset", f"informative:{subset.n}", "--design", subset.design]
+        words += ["--references", ",".join(subset.references.values()), "--subset-score", score]
+        words += ["--subset-seed", str(subset.seed)] if subset.seed else []
     if m.method.name_given:
         words += ["--name", m.method.name]
     if store:
