@@ -108,7 +108,7 @@ def stress(
     images: str | Path,
     kinds: Sequence[str] = (),
     metric: str = "corner",
-    max_side: int = 640,
+    max_side: int | None = None,
     seed: int | None = None,
     store: str | Path | None = None,
     jobs: int = 1,
@@ -124,7 +124,7 @@ def stress(
         images: Folder of images, or a dataset, of which the first image of each scene is used.
         kinds: Kinds of changes: rotation, scale, tilt, blur, gamma, jpeg, noise; default all.
         metric: Score of the curves: ``"corner"``, ``"mma"`` or ``"matching_score"``.
-        max_side: Longer side in pixels to which larger images are reduced; 0 keeps their size.
+        max_side: Longer side in pixels to which larger images are reduced; default 640, 0 keeps their size.
         seed: Seed of the noise; default 0.
         store: Folder or database URL; default ``tiepoint-store`` in the current folder.
         jobs: Number of worker processes.
@@ -150,7 +150,7 @@ def stress(
         Path(images),
         kinds=kinds,
         metric=metric,
-        options={"max_side": max_side, **options},
+        options=options if max_side is None else {"max_side": max_side, **options},
         seed=seed,
         device=device,
         jobs=jobs,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...core.errors import InputError
+from ...core.formatting import count_text
 from ..common import (
     as_text,
     console,
@@ -45,7 +46,9 @@ def stress_command(
         "corner", "--metric", help="Score of the curves: corner, mma or matching_score."
     ),
     max_side: int = typer.Option(
-        640, "--max-side", help="Longer side in px to which larger images are reduced; 0 keeps their size."
+        None,
+        "--max-side",
+        help="Longer side in px to which larger images are reduced, default 640; 0: never.",
     ),
     seed: int = typer.Option(None, "--seed", help="Seed of the noise; default 0."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the tasks, key=value."),
@@ -129,7 +132,7 @@ def _print(runs: list[Run], metric: str, out: Path | None, *, as_json: bool) -> 
         notice(warning)
     if not curves:
         return
-    print(f"where methods break ({metric}, {curves[0][0].scenes} images)")
+    print(f"where methods break ({metric}, {count_text(curves[0][0].scenes, 'image')})")
     header, rows = breakdown_table(curves)
     print_columns(header, rows, right=len(header) - 1)
     for some in curves:

@@ -42,6 +42,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         "exact", "colmap", "colmap-absolute", "imc2021", "imc2023", "imc2024", "imc2025", "evo",
     ),
     "semantic/pck": ("exact", "hpf", "dhpf", "cats", "dift", "geoaware", "distilldift-stretched"),
+    **{f"stress/{k}": ("exact",) for k in ("rotation", "scale", "tilt", "blur", "gamma", "jpeg", "noise")},
     "evd/homography": _WXBS,
     "homography/pairs": ("exact",),
     "mmim/homography": ("exact", "minima"),

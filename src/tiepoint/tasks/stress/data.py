@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from ...core.errors import ErrorCollector
 from ...core.formatting import count_text
 from ...core.hashing import hash_file, hash_json
 from ...core.records import Arrays, Features, ImageFacts, Item, Records, Unit
@@ -80,7 +81,9 @@ class OpenStress(BaseTaskData):
         self.levels = tuple(levels)
         self.images = by_scene(images, options.scenes)
         self.seed = int(getattr(options, "seed", 0))
-        originals = {scene: read_size(path) for scene, path in self.images.items()}
+        checks = ErrorCollector()
+        originals = {scene: checks.call(read_size, path) for scene, path in self.images.items()}
+        checks.raise_all()
         self.sizes = {scene: reduced_size(size, options.max_side) for scene, size in originals.items()}
         self.pairs = {pair_name(scene, kind, x): (scene, x) for scene in self.images for x in self.levels}
         self.warnings = tuple(self._warnings(originals))
