@@ -12,7 +12,21 @@ from tiepoint.methods.registry import METHODS
 from tiepoint.tasks import TASKS
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("hpatches", "hpatches-v1", "keypoints", "tss", "dense", "pose", "wxbs", "evd", "semantic", "sfm")
+PAGES = (
+    "hpatches",
+    "hpatches-v1",
+    "keypoints",
+    "tss",
+    "dense",
+    "pose",
+    "wxbs",
+    "evd",
+    "homography",
+    "mmim",
+    "satast",
+    "semantic",
+    "sfm",
+)
 FAMILIES = re.compile(r"(_including_zeros|_with_zeros)$|(?<=_at_)\d+$")
 
 
