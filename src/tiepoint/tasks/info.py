@@ -173,6 +173,8 @@ class TaskInfo:
         writing_options: Options that only affect written result files.
         printing_options: Options that only affect which score is printed first.
         not_raceable: Reason why no score can be raced, for tasks without `HasUnitValues`.
+        pictures_in_reports: Whether the HTML report may contain images of the dataset. False if the licence
+            does not allow to publish them.
     """
 
     sentence: str = ""
@@ -191,6 +193,7 @@ class TaskInfo:
     writing_options: tuple[str, ...] = ()
     printing_options: tuple[str, ...] = ()
     not_raceable: str = "the task does not state unit values (`HasUnitValues`)"
+    pictures_in_reports: bool = True
 
 
 def metric_info(info: TaskInfo, metric: str) -> MetricInfo:

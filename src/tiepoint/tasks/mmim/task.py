@@ -91,6 +91,7 @@ class MmimHomography(PlaneTask):
         cite=(CITE,),
         licence="MMIM: no licence stated; its README asks for a citation",
         title="MMIM homography",
+        pictures_in_reports=False,
     )
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
