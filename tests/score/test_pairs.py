@@ -223,3 +223,27 @@ def test_pose_unknown_dataset_warns_at_caller() -> None:
     with pytest.warns(UserWarning, match="superglue has no rule for the dataset kitti") as told:
         tp.score.pose(**GOOD, dataset="kitti", protocol="superglue")
     assert told[0].filename == __file__
+
+
+def test_planes_equal_task(tmp_path: Path) -> None:
+    import cross_world as world
+    from tiepoint.core.records import Features
+    from tiepoint.tasks import TASKS
+
+    data = world.write_planes(tmp_path)
+    task = TASKS.load("homography/pairs")
+    opened = task.open(data, {"seeds": 2})
+    given = {f"p{k}": world.matches(seed=k) for k in range(4)}
+    for found in given.values():
+        found["points1"] = np.clip(found["points1"], 0, np.array(world.SIZE1) - 1)
+    records = [opened.compare(u, Features(given.__getitem__), "exact") for u in opened.units]
+    wanted = {(s.metric, s.group): s.value for s in task.score(records, "exact")}
+    points = [[given[f"p{k}"][f"points{side}"] for k in range(4)] for side in (0, 1)]
+    result = tp.score.planes(
+        *points, [world.H] * 4, sizes=(world.SIZE0, world.SIZE1), scenes=["f0", "f1"] * 2, seeds=2
+    )
+    assert result.value == pytest.approx(wanted["auc", "all"], abs=1e-12)
+    for metric in ("mma", "corner_px", "failures", "auc_seed_sd"):
+        assert result.values[metric] == pytest.approx(wanted[metric, "all"], abs=1e-12)
+    with pytest.raises(InputError, match="turn the points and H instead"):
+        tp.score.planes(*points, [world.H] * 4, sizes=(world.SIZE0, world.SIZE1), turn=90)

@@ -21,6 +21,8 @@ TORCH = "torch:"
 """Prefix of ``FILE.py:CLASS`` for a class that is a torch module."""
 EXEC = "exec:"
 """Prefix of the command of a program. The rest of the specification is the command."""
+STORAGE, STORAGES = "storage", ("fp32", "fp16")
+"""Parameter of every method with real-valued descriptors: the precision that they are rounded to."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
 
 
@@ -172,7 +174,23 @@ def parse_spec(text: str) -> Spec:
     if not rest:
         raise InputError(f"{text!r} names no method; write a name such as sift, or sift+rootsift")
     base, is_file = _base(rest)
+    if STORAGE in base.params and not is_file and base.name != TORCH.rstrip(":"):
+        base, stored = _split_storage(base)
+        found += stored
     return Spec(base, is_file, tuple(reversed(found)))
+
+
+def _split_storage(base: Stage) -> tuple[Stage, list[Stage]]:
+    """Split the parameter `storage` off a method. ``storage=fp16`` is the transform ``+fp16``.
+
+    >>> str(parse_spec("sift?storage=fp16+l2").transforms[0])
+    'fp16'
+    """
+    value = str(base.params[STORAGE])
+    if value not in STORAGES:
+        raise UnknownNameError("storage", value, STORAGES)
+    rest = {k: v for k, v in base.params.items() if k != STORAGE}
+    return Stage(base.name, rest, base.argument), [Stage("fp16")] if value == "fp16" else []
 
 
 def _base(text: str) -> tuple[Stage, bool]:

@@ -51,6 +51,18 @@ def power(values: Array) -> NDArray[np.float32]:
     return l2_normalise(_signed_root(np.asarray(values, np.float64), np.float64))
 
 
+def half_precision(values: Array) -> NDArray[np.float32]:
+    """Round descriptors to float16, as if they were stored so, and return them as float32.
+
+    Values beyond 65504 become infinite, which the check of descriptors reports.
+
+    >>> half_precision(np.array([[0.1, 2049.0]])).tolist()
+    [[0.0999755859375, 2048.0]]
+    """
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(np.float16).astype(np.float32)
+
+
 def _divided(values: Array, size: Callable[[Array], Array], dtype: Any = np.float32) -> Array:
     exact = np.asarray(values, np.float64)
     scale = size(exact)[:, None]
@@ -80,6 +92,7 @@ TRANSFORMS: Mapping[str, Transform] = {
         Transform("rootsift", "l1 normalisation, then signed square root", rootsift),
         Transform("l2", "l2 normalisation", l2_normalise),
         Transform("power", "signed square root, then l2 normalisation", power),
+        Transform("fp16", "rounded to float16 (storage=fp16)", half_precision),
         Transform("pca", "fitted: rotation to the strongest directions", None),
         Transform("zca", "fitted: whitening with raised small eigenvalues", None),
         Transform("hpatches-python", "fitted: the --pcapl of the Python reference", None),

@@ -313,6 +313,8 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
 
 
 def _pictures(section: TaskSection) -> dict[str, Any] | None:
+    if not section.definition.info.pictures_in_reports:
+        return None
     return gallery(section) or match_gallery(section) or pair_gallery(section)
 
 

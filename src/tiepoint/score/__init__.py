@@ -6,8 +6,18 @@ Each function returns a `Result` with the numbers that the task gives on the sam
 
 from .dense import flow
 from .descriptors import matching, retrieval, verification
-from .pairs import homography, pose
+from .pairs import homography, planes, pose
 from .reconstruction import reconstruction
 from .result import Result
 
-__all__ = ["Result", "flow", "homography", "matching", "pose", "reconstruction", "retrieval", "verification"]
+__all__ = [
+    "Result",
+    "flow",
+    "homography",
+    "matching",
+    "planes",
+    "pose",
+    "reconstruction",
+    "retrieval",
+    "verification",
+]

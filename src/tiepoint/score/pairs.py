@@ -16,10 +16,11 @@ from ..core.errors import InputError, ProblemsError
 from ..core.records import Arrays, Features
 from ..core.scores import scene_kind
 from ..datasets.image_pairs.builder import PairDraft, assemble_pairs
-from ..datasets.image_pairs.ground_truth import PairTruth
+from ..datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ..datasets.image_pairs.pair import Size
 from ..datasets.image_pairs.problems import PairProblems
 from ..methods.pairs.adapter import match_arrays
+from ..tasks.homography.task import TASK as PLANES
 from ..tasks.keypoints.geometry.data import OpenGeometryPairs
 from ..tasks.keypoints.geometry.score import D2NET
 from ..tasks.keypoints.geometry.task import TASK as GEOMETRY
@@ -140,6 +141,50 @@ def homography(
     records = [compare(opened, scene, features) for scene in opened.sequences.scenes]
     by_scene = scenes is not None
     return score_records(GEOMETRY, records, protocol, metric="homography_auc", by_scene=by_scene)
+
+
+def planes(
+    points0: Any,
+    points1: Any,
+    H: Any,
+    *,
+    sizes: Any,
+    landmarks: Any = None,
+    scenes: Any = None,
+    **options: Any,
+) -> Result:
+    """Score the homography that matches of image pairs give, as `homography/pairs` does.
+
+    Points are in pixels of the original images, with the centre of the first pixel at (0, 0).
+
+    Args:
+        points0: Matched points (n, 2) of image 0; or a list, one array for each image pair.
+        points1: Their matches (n, 2) in image 1; or a list.
+        H: True homography (3, 3) from image 0 to image 1; or a list.
+        sizes: ((width0, height0), (width1, height1)) in pixels, or one for each pair.
+        landmarks: Landmarks (m, 4) as x0, y0, x1, y1; or a list.
+        scenes: Scene label of each pair. Six or more scenes give an interval.
+        **options: Options of the task: ``threshold_px``, ``side_px``, ``seeds``.
+
+    Returns:
+        A `Result` with the metric `auc` up to 3 pixels. ``values`` has more scores, such as `mma`,
+        `corner_px` and ``auc[tau_px=10]``.
+    """
+    chosen = PLANES.options.parse("score.planes", options)
+    if chosen.turn or chosen.mirror:
+        raise InputError("score.planes: arrays are scored as they are; turn the points and H instead")
+    pairs = _Pairs("planes", points0, points1, None, sizes, scenes)
+    true = split_arrays(H, 2)
+    marks = [None] * len(true) if landmarks is None else split_arrays(landmarks, 2)
+    check_lengths("planes", {"points0": pairs.points, "H": true, "landmarks": marks}, "pair")
+    drafts = [
+        pairs.draft(i, truth={"H": h, "landmarks": m})
+        for i, (h, m) in enumerate(zip(true, marks, strict=True))
+    ]
+    truths, arrays = pairs.check(drafts, "homography")
+    chosen_truths = PLANES.select_pairs(PairSet(truths, "score.planes"), chosen).truths
+    records = [PLANES.compare_pair(t, a, chosen, "exact") for t, a in zip(chosen_truths, arrays, strict=True)]
+    return score_records(PLANES, records, "exact", by_scene=scenes is not None)
 
 
 class _Pairs:

@@ -186,6 +186,8 @@ class TaskInfo:
         printing_options: Options that only affect which score is printed first.
         not_raceable: Reason why no score can be raced, for tasks without `HasUnitValues`.
         other_headlines: Scores by which runs without the headline are sorted, such as imported results.
+        pictures_in_reports: Whether the HTML report may contain images of the dataset. False if the licence
+            does not allow to publish them.
     """
 
     sentence: str = ""
@@ -205,6 +207,7 @@ class TaskInfo:
     printing_options: tuple[str, ...] = ()
     not_raceable: str = "the task does not state unit values (`HasUnitValues`)"
     other_headlines: tuple[Column, ...] = ()
+    pictures_in_reports: bool = True
 
 
 def metric_info(info: TaskInfo, metric: str) -> MetricInfo:

@@ -88,7 +88,7 @@ class TaskOptions(BaseModel):
             return InputError(str(found["ctx"]["error"]))
         kind = cls.model_fields[name].annotation
         choices = [
-            c for part in (kind, *get_args(kind)) if get_origin(part) is Literal for c in get_args(part)
+            str(c) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for c in get_args(part)
         ]
         if choices:
             return UnknownNameError(f"value of {name}", str(value), choices)

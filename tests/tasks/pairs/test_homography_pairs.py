@@ -14,7 +14,7 @@ import pytest
 
 import cross_world as world
 import tiepoint as tp
-from tiepoint.core.errors import ProblemsError
+from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.core.records import Features, Records
 from tiepoint.core.scores import Score
 from tiepoint.tasks import TASKS
@@ -113,6 +113,11 @@ def test_turned_image_is_scored_with_turned_truth(tmp_path: Path, turn: int, mir
     assert right["auc", "tau_px=1"].value == pytest.approx(1)
     upright, _ = scored(data, {"p0": {"H": world.H}}, turn=turn, mirror=mirror)
     assert (upright["auc", "all"].value > 0.99) == (turn == 0 and not mirror)
+
+
+def test_turn_other_than_quarters_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown value of turn '45'. Known: 0, 180, 270, 90"):
+        TASK.options.parse(TASK.name, {"turn": "45"})
 
 
 def test_horizon_in_image_0_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import crossmodal_golden as crossmodal
 import tiepoint as tp
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
 from tiepoint.core.errors import InputError
@@ -312,3 +313,37 @@ def test_the_reversed_homography_is_used_for_files_of_the_other_direction(tmp_pa
     np.testing.assert_allclose(turned["H"] @ H, np.eye(3), atol=1e-12)
     assert turned["F"][0, 1] == 3
     shutil.rmtree(tmp_path)
+
+
+HORIZONTAL = crossmodal.golden().get("wxbs_without_a_model_F_horizontal", {})
+
+
+@crossmodal.needs_golden
+@needs_wxbs
+def test_loma_without_f_scores_recorded_recall_of_horizontal_lines(tmp_path: Path) -> None:
+    for name in HORIZONTAL:
+        write(tmp_path / "F", name, F=np.full((3, 3), np.nan))
+    given, found, values = f"files:{tmp_path / 'F'}", {}, []
+    for split in ("test", "val"):
+        scores = run(given, "wxbs/fundamental", WXBS, tmp_path / "store", "loma", split=split)
+        found |= {
+            g.removeprefix("pair="): s["value"] for (m, g), s in scores.items() if g.startswith("pair=")
+        }
+        values.append(scores)
+    assert set(found) == set(HORIZONTAL)
+    for name, recorded in HORIZONTAL.items():
+        assert found[name] == pytest.approx(recorded["recall_0_10_mean"], abs=1e-9)
+    assert np.mean(list(found.values())) == pytest.approx(0.024, abs=5e-4)
+    assert values[0]["failures", "all"]["value"] == 15
+    assert "15 pairs; at most 90.9 %" in values[0]["maa_10px", "all"]["note"]
+    exact = run(given, "wxbs/fundamental", WXBS, tmp_path / "store")
+    assert exact["maa", "all"]["value"] == 0  # a failure is a failure
+
+
+def test_loma_averages_eleven_thresholds(clicked: Path, tmp_path: Path) -> None:
+    oracle = run("oracle", "wxbs/fundamental", clicked, tmp_path / "store", "loma")
+    recalls = recall(oracle, range(11))
+    assert oracle["maa_10px", "all"]["value"] == pytest.approx(np.mean(recalls), abs=1e-12)
+    assert ("recall", "threshold_px=11") not in oracle
+    ceiling = crossmodal.golden().get("wxbs_ceiling_mAA_10px", 10 / 11)
+    assert ceiling == pytest.approx(10 / 11)

@@ -180,6 +180,8 @@ def write_pairs(path: str | Path, truths: Sequence[PairTruth]) -> None:
     Image paths are relative to the folder of the file if they are below it, else absolute. For rotated
     images, the quarter turns are written, with K, T and sizes before the rotation.
     """
+    if inner := [truth.pair.name for truth in truths if any(truth.pair.members)]:
+        raise InputError(f"{inner[0]}: its images are in a MATLAB file; save them as image files first")
     folder = Path(path).absolute().parent
     lines = ",\n".join(json.dumps(_entry(truth, folder)) for truth in truths)
     write_bytes(path, [f"[\n{lines}\n]\n".encode()])

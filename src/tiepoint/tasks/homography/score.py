@@ -217,7 +217,7 @@ def _by_property(
 
 def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
     """Return the area and the floor of each pair."""
-    has_corners = ~np.isnan(errors_of(records, "error_px")).any(axis=0)
+    has_corners = [not np.isnan(r["error_px"]).any() for r in records]
     found = [
         Score("auc" if corners else "landmark_auc", group_name(pair=name), value, 1)
         for (name, value), corners in zip(pair_areas(records, headline), has_corners, strict=True)

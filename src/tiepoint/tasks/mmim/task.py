@@ -91,6 +91,7 @@ class MmimHomography(PlaneTask):
         cite=(CITE,),
         licence="MMIM: no licence stated; its README asks for a citation",
         title="MMIM homography",
+        pictures_in_reports=False,
     )
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
@@ -147,6 +148,16 @@ class MmimHomography(PlaneTask):
         """Return scene, category and modality of a pair from its records."""
         return _with_category(super().facts_of(record), record.meta["facts"])
 
+    def unit_weights(
+        self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
+    ) -> UnitWeights:
+        """Return the weights of the pairs under `exact`. All categories count the same."""
+        self.raceable_parts(metric, group)
+        if protocol != "exact":
+            reason = f"{protocol} joins the sorted errors of a category by lines; race it under exact"
+            raise not_raceable(self.name, metric, group, reason)
+        return super().unit_weights(units, protocol, metric, group)
+
     def weigh(
         self,
         units: Mapping[str, UnitFacts],
@@ -155,10 +166,6 @@ class MmimHomography(PlaneTask):
         parts: Mapping[str, str],
     ) -> UnitWeights:
         """Return the weights of the pairs. All categories count the same."""
-        if protocol != "exact":
-            raise not_raceable(
-                self.name, "auc", "all", f"{protocol} joins sorted errors of a category by lines"
-            )
         return unit_weights(units, sizes, by_kind=True, stratum="category")
 
     def group_of_one(self, group: str) -> str:

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.records import Arrays
+from ...core.records import Arrays, Records
 from ...datasets.image_pairs.ground_truth import PairTruth
-from ...datasets.image_pairs.pair import Size
+from ...datasets.image_pairs.pair import ImagePair, Size
 from ...geometry.two_view.homography_errors import is_usable, map_points
 from ...geometry.two_view.linear_estimation import HomographyEstimator, estimate_homography
 from ...metrics.dense import point_errors
 from ..homography.compare import exact_homographies
 from ..pairs.data import matches_of
 from ..pairs.point_transfer import transferred_points
+from ..pairs.score import pair_facts
 
 Floats = NDArray[np.float64]
 NORMALISED = HomographyEstimator("opencv", 0.001, 0.99999999, 100_000, method="USAC_DEFAULT")
@@ -32,7 +33,7 @@ def exact_errors(truth: PairTruth, arrays: Arrays, options: Any) -> list[Floats]
     points, true = _points(truth)
     own = "answers" in arrays or "flow" in arrays
     if options.by == "points" or (options.by == "auto" and own):
-        return [transfer_errors(truth, arrays)]
+        return transfer_errors(truth, arrays)
     size = truth.pair.sizes()[0]
     found = []
     for made in exact_homographies(truth.pair, arrays, options):
@@ -43,14 +44,14 @@ def exact_errors(truth: PairTruth, arrays: Arrays, options: Any) -> list[Floats]
     return found
 
 
-def transfer_errors(truth: PairTruth, arrays: Arrays) -> Floats:
+def transfer_errors(truth: PairTruth, arrays: Arrays) -> list[Floats]:
     """Return the distances (q,) of the points as the method, its flow or its matches transfer them."""
     points, true = _points(truth)
     found = transferred_points(arrays, np.ascontiguousarray(points), truth.pair.name)
-    return np.nan_to_num(point_errors(found, true), nan=np.inf)
+    return [np.nan_to_num(point_errors(found, true), nan=np.inf)]
 
 
-def normalised_errors(truth: PairTruth, arrays: Arrays) -> Floats:
+def normalised_errors(truth: PairTruth, arrays: Arrays) -> list[Floats]:
     """Return the distances (q,) under a homography that is estimated in normalised coordinates.
 
     One threshold in these coordinates is an ellipse in pixels. The errors are in pixels of image 1.
@@ -58,14 +59,14 @@ def normalised_errors(truth: PairTruth, arrays: Arrays) -> Floats:
     points, true = _points(truth)
     sizes = truth.pair.sizes()
     if "H" in arrays:
-        return np.nan_to_num(_distances(map_points(arrays["H"], points), true), nan=np.inf)
+        return [_distances(map_points(arrays["H"], points), true)]
     matches = matches_of(arrays, truth.pair.name)
     made = estimate_homography(
         NORMALISED, normalised(matches.points0, sizes[0]), normalised(matches.points1, sizes[1])
     )
     if not made.ok:
-        return np.full(len(points), np.inf)
-    return _distances(mapped_normalised(made.H, points, sizes), true)
+        return [np.full(len(points), np.inf)]
+    return [_distances(mapped_normalised(made.H, points, sizes), true)]
 
 
 def normalised(points: Floats, size: Size) -> Floats:
@@ -95,13 +96,34 @@ def _distances(found: Floats, true: Floats) -> Floats:
         return np.nan_to_num(np.linalg.norm(found - true, axis=1), nan=np.inf)
 
 
-def columns_of(errors: Sequence[tuple[int, Sequence[Floats]]]) -> dict[str, NDArray[Any]]:
-    """Return record columns of errors (q,) by turn in degrees and repeat."""
-    rows = [(turn, k, e) for turn, by_seed in errors for k, e in enumerate(by_seed)]
-    sizes = [len(e) for _, _, e in rows]
-    return {
+Rule = Callable[[PairTruth, Arrays], list[Floats]]
+"""Function that returns the errors (q,) of the points of a pair, once per seed."""
+
+
+def compare(pair: ImagePair, found: Mapping[int, tuple[PairTruth, Arrays]], rule: Rule) -> Records:
+    """Compute the errors of the points of a pair under a rule.
+
+    `found` has the ground truth and the features of every orientation of image 1, by turn in degrees.
+    """
+    rows = [
+        (turn, k, errors)
+        for turn, (truth, arrays) in found.items()
+        for k, errors in enumerate(rule(truth, arrays))
+    ]
+    sizes = [len(errors) for _, _, errors in rows]
+    columns = {
         "turn": np.repeat(np.array([turn for turn, _, _ in rows], np.int16), sizes),
         "repeat": np.repeat(np.array([k for _, k, _ in rows], np.int16), sizes),
         "point": np.concatenate([np.arange(n, dtype=np.int32) for n in sizes]),
-        "error_px": np.concatenate([e for _, _, e in rows]),
+        "error_px": np.concatenate([errors for _, _, errors in rows]),
     }
+    upright = next(iter(found.values()))[1]
+    known = "points0" in upright or "flow" in upright
+    meta = {
+        **pair_facts(pair),
+        "images": list(pair.image_names()),
+        "turns": list(found),
+        "matches": len(matches_of(upright, pair.name)) if known else None,
+        "ok": [bool(np.isfinite(errors).any()) for _, _, errors in rows],
+    }
+    return Records("pair", columns, meta)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...core.errors import InputError
 from ...core.hashing import hash_json
-from ...core.records import Arrays, Features, Item, Records, Unit
+from ...core.records import Features, Item, Records, Unit
 from ...core.scores import Score
 from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ...datasets.image_pairs.planes import turned_truth
@@ -20,14 +20,13 @@ from ..base import MetricInfo, TaskInfo
 from ..cases import MatchedPair
 from ..info import count
 from ..options import Flag
-from ..pairs.data import OpenPairs, PairsTask, SeededOptions, matches_of
+from ..pairs.data import OpenPairs, PairsTask, SeededOptions
 from ..pairs.data import transfer_errors as drawn_errors
 from ..pairs.point_transfer import transferred_points
-from ..pairs.score import pair_facts
 from ..scene_means import with_protocol
 from ..steps import StepTable
 from ..unit_values import Means, UnitFacts, UnitWeights, not_raceable, unit_weights
-from .compare import columns_of, exact_errors, normalised_errors, transfer_errors
+from .compare import Rule, compare, exact_errors, normalised_errors, transfer_errors
 from .score import HEADLINE_PX, TURNS, area_of, score_exact, score_pooled
 from .steps import ARROW, step_tables
 
@@ -121,33 +120,17 @@ class OpenSatast(OpenPairs):
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Compute the errors of the points of one pair under a comparison."""
         parts, name = self.parts[unit.key], unit.key
-        exact = comparison == "exact"
         homography = comparison.startswith(HOMOGRAPHY)
         if homography:
             parts = {0: f"{name}{AGAIN}" if comparison == HOMOGRAPHY else name}
         if not set(parts.values()) <= self.truths.keys():
             raise InputError(f"{comparison} needs image 1 encoded again; remove jpeg=no")
-        errors = []
-        for turn, key in parts.items():
-            arrays, truth = features.arrays(key), self.truth(key)
-            if exact:
-                errors.append((turn, exact_errors(truth, arrays, self.options)))
-            elif homography:
-                errors.append((turn, [normalised_errors(truth, arrays)]))
-            else:
-                errors.append((turn, [transfer_errors(truth, arrays)]))
-        meta = {
-            **pair_facts(self.pairs[name]),
-            "images": list(self.pairs[name].image_names()),
-            "turns": list(parts),
-            "matches": _match_count(features.arrays(next(iter(parts.values())))),
-            "ok": [bool(np.isfinite(e).any()) for _, by_seed in errors for e in by_seed],
-        }
-        return Records("pair", columns_of(errors), meta)
-
-
-def _match_count(arrays: Arrays) -> int | None:
-    return len(matches_of(arrays, "")) if "points0" in arrays or "flow" in arrays else None
+        found = {turn: (self.truth(key), features.arrays(key)) for turn, key in parts.items()}
+        if comparison == "exact":
+            rule: Rule = partial(exact_errors, options=self.options)
+        else:
+            rule = normalised_errors if homography else transfer_errors
+        return compare(self.pairs[name], found, rule)
 
 
 class SatastPoints(PairsTask):
