@@ -126,9 +126,10 @@ def main() -> int:
     stream = method._stream if on_gpu else lambda many: (method.match(*pair) for pair in many)
     made = list(stream((images[a], images[b]) for a, b in pairs))
     seconds = clock() - started
+    matches = np.mean([len(m["points0"]) for m in made])
     print(
         f"{len(pairs)} pairs of {count} images: {seconds:.1f} s, {len(pairs) / seconds:.1f} pairs/s, "
-        f"{time.process_time() - cpu:.1f} CPU seconds, {np.mean([len(m['points0']) for m in made]):.0f} matches"
+        f"{time.process_time() - cpu:.1f} CPU seconds, {matches:.0f} matches"
     )
     if on_gpu:
         reference = LightGlue(given.name, max_keypoints=given.keypoints)
