@@ -19,6 +19,8 @@ if find_spec("transformers") is None:
     pytest.skip("transformers is not installed", allow_module_level=True)
 hugging_face = pytest.importorskip("tiepoint.methods.learned.hugging_face")
 
+pytestmark = pytest.mark.slow  # the import of transformers takes seconds
+
 ITEM = Item("a--b", "content")
 SIZE = (64, 96)
 

