@@ -32,7 +32,7 @@ M = "--task hpatches/matching --data PATCHES"
 S = "--store STORE"
 
 CALLS = {
-    "frobnicate": "unknown command 'frobnicate'. Known: compare",
+    "frobnicate": "unknown command 'frobnicate'. Known: choose, compare",
     "rnu sift": "did you mean 'run'?",
     "data chekc PATCHES": "did you mean 'check'?",
     "--verison": "--version",

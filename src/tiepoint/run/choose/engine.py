@@ -190,7 +190,8 @@ class _Work:
             for named in kept:
                 self.outcomes[name][named.key] = self._outcome(name, context, named, failures[name])
                 step()
-        _refuse_both_kinds(self.dense, [name for name, is_so in self.dense.items() if not is_so])
+        matched = [name for name, o in self.outcomes.items() if any(one.steadiness for one in o.values())]
+        _refuse_both_kinds(self.dense, [name for name in matched if not self.dense[name]])
         self.contexts += contexts.values()
 
     def choice(self, names: int) -> Choice:

@@ -168,7 +168,10 @@ class Choice:
         }
         known = {key: [a for a in found if not np.isnan(a)] for key, found in angles.items()}
         turned = [key for key, found in known.items() if found and np.median(found) >= TURNED_DEG]
-        lost = {n: [k for k in turned if not f[k].is_confirmed] for n, f in self.outcomes.items()}
+        lost = {
+            name: [key for key in turned if not (found[key].is_confirmed or found[key].failure)]
+            for name, found in self.outcomes.items()
+        }
         return {name: keys for name, keys in lost.items() if keys}
 
     def most_different(self, count: int = PICTURES) -> list[str]:

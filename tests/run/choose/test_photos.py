@@ -230,6 +230,7 @@ def test_dense_beside_sparse_is_refused(photos: Path, tmp_path: Path, store: Pat
         choose([SIFT, "sift@grid?step_px=8"], big, store)
     found = choose(["dis", "farneback"], photos, store, limit=3)
     assert all(c.dense for c in found.candidates.values())
+    assert choose(["dis", Dark(-1)], photos, store, limit=3).leader == "dis"
 
 
 def test_few_confirmed_pairs_add_more_once(tmp_path: Path, store: Path) -> None:
