@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiepoint.datasets.reconstructions.image_scenes import SceneCamera
-from tiepoint.tasks.sfm.reconstruct.matches import SceneMatches
+from tiepoint.tasks.sfm.pipeline.matches import SceneMatches
 
 FOCAL, SIZE = 500.0, (640, 480)
 CAMERA = SceneCamera("PINHOLE", SIZE, (FOCAL, FOCAL, 320.0, 240.0))

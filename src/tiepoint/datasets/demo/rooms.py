@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import seeded_generator
@@ -71,7 +71,7 @@ class RoomScene:
     others: tuple[Room, ...] = field(default=())
 
 
-def look_at(centre: Sequence[float], target: Sequence[float], roll_deg: float = 0.0) -> RoomCamera:
+def look_at(centre: ArrayLike, target: ArrayLike, roll_deg: float = 0.0) -> RoomCamera:
     """Return a camera at `centre` that looks at `target`. The y axis of the image points down.
 
     >>> camera = look_at((0, 0, 0), (0, 0, 2))
