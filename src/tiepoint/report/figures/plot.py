@@ -66,8 +66,8 @@ def plot(
 
     Args:
         kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``cameras`` or the name of a curve (``pr``,
-            ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown kind raises
-            an error that lists the available kinds.
+            ``roc`` …). For a comparison: ``differences`` or ``scores``. An unknown kind raises an error that
+            lists the available kinds.
         of: A run, runs, or a comparison.
         task: Task of the runs; required if several tasks have the figure.
         protocol: Protocol of the scores; by default `exact` or a protocol of the runs.
