@@ -248,7 +248,10 @@ FAMILY_ROOMS = {
     "hpatches": {"pair_lists"},
     "keypoints": {"bojanic", "distractors", "neighbours", "options", "workbench"},
     "pairs": {"point_transfer"},
-}
+    "pipeline": {
+        "child", "database", "files", "launch", "mapping", "matches", "matching", "merging", "pairs", "views",
+    },
+}  # fmt: skip
 """What the tasks of a family share beyond the rooms of a task."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiepoint.datasets.reconstructions.image_scenes import SceneCamera
-from tiepoint.tasks.sfm.reconstruct.matches import SceneMatches
+from tiepoint.tasks.sfm.pipeline.matches import SceneMatches
 
 FOCAL, SIZE = 500.0, (640, 480)
 CAMERA = SceneCamera("PINHOLE", SIZE, (FOCAL, FOCAL, 320.0, 240.0))
@@ -23,7 +23,7 @@ def poses(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def world(count: int = 5, points: int = 250, seed: int = 0, noise_px: float = 0.2):
-    """Cameras by name and matches: point p is keypoint p of every image; the first pixel's centre is (0, 0)."""
+    """Cameras by name and matches: point p is keypoint p of every image. Pixel centres are integers."""
     rng = np.random.default_rng(seed)
     cloud = rng.uniform(-1, 1, (points, 3))
     keypoints = []

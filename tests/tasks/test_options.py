@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,11 @@ FLIPS: dict[str, dict[str, Any]] = {
     **{f"stress/{kind.name}": {**STRESSED, "levels": kind.levels[::2]} for kind in KINDS.values()},
     "stress/noise": {**STRESSED, "levels": "0,20", "seed": 1},
     "sfm/poses": {"scenes": "s1", "position_accuracy": 0.5, "absolute": "umeyama", "cluster": "image"},
+    "sfm/reconstruct": {
+        "scenes": "s1", "position_accuracy": 0.5, "absolute": "umeyama", "cluster": "image", "seeds": "2",
+        "mapper": "global", "intrinsics": "estimated", "pairs": "similar:1", "merge_px": 4,
+        "mapper_options": "min_num_matches=30", "time_limit_s": "60",
+    },
 }  # fmt: skip
 """By task and option a value that is not the default."""
 
@@ -207,7 +213,55 @@ class ScoredPoses:
         )
 
 
+class DefinedRecords:
+    """Data of `sfm/reconstruct` with poses that depend on the definition of a unit, in place of COLMAP's."""
+
+    def __init__(self, opened: Any) -> None:
+        self.opened = opened
+        self.units = opened.units
+
+    def compare(self, unit: Any, features: Features, comparison: str) -> Any:
+        options = self.opened.options
+        work = self.opened._work[unit.key]
+        true, wrong = work.scene.truth, PoseBuilder(Path(unit.key))
+        rng = np.random.default_rng(int(unit.definition[:12], 16))
+        for name, q, t in zip(true.poses.names, true.poses.q, true.poses.t, strict=True):
+            wrong.add_quaternion(name, (q + rng.normal(0, 0.01, 4)).tolist(), t.tolist())
+        found = scene_records(
+            true, EstimatedScene((wrong.build(),)), cluster=options.cluster, absolute=options.absolute
+        )
+        more = {
+            "seed": work.seed,
+            "has_truth": True,
+            "pairs": [],
+            "failure": "",
+            "seconds": {},
+            "peak_mib": 0,
+        }
+        return replace(found, meta={**found.meta, **more})
+
+
+def reconstruct_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    pytest.importorskip("pycolmap")
+    made: Any = task
+    rng = np.random.default_rng(0)
+    camera = {"model": "PINHOLE", "size": [64, 64], "params": [60, 60, 32, 32]}
+    for scene in ("s0", "s1"):
+        poses = {}
+        for i in range(8):
+            (tmp_path / "scenes" / scene).mkdir(parents=True, exist_ok=True)
+            write_image(tmp_path / "scenes" / scene / f"{i}.png", rng.integers(0, 255, (64, 64, 3), np.uint8))
+            x, y, z, w = Rotation.from_rotvec(rng.normal(0, 0.3, 3)).as_quat().tolist()
+            poses[f"{i}.png"] = {"qvec": [w, x, y, z], "tvec": rng.normal(0, 2, 3).tolist()}
+        text = json.dumps({"images": poses, "cameras": dict.fromkeys(poses, camera)})
+        (tmp_path / "scenes" / scene / "poses.json").write_text(text)
+    folder = tmp_path / "scenes"
+    return {}, lambda o: DefinedRecords(made.open(folder, o).for_pairs()), lambda _: None
+
+
 def sfm_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    if task.name == "sfm/reconstruct":
+        return reconstruct_case(task, tmp_path)
     rng = np.random.default_rng(0)
     scenes, estimates = [], {}
     for name in ("s0", "s1"):
@@ -253,7 +307,11 @@ CASES = {
     "pairs": pairs_case,
     "sfm": sfm_case,
 }
-SOME_PROTOCOLS = {"pose/relative": ("exact", "eloftr"), "sfm/poses": ("exact", "colmap")}
+SOME_PROTOCOLS = {
+    "pose/relative": ("exact", "eloftr"),
+    "sfm/poses": ("exact", "colmap"),
+    "sfm/reconstruct": ("exact", "colmap"),
+}
 """Of tasks with many protocols, those between them that every option changes."""
 
 

@@ -88,8 +88,8 @@ def resolve(
             ``torch:net.py:Net?weights=FILE``; ``exec:COMMAND``; an object or class with ``describe`` or
             ``lookup``; a torch module; or a `Method`, which is returned unchanged. For keypoints also
             ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
-        family: ``patches``, ``keypoints``, ``dense``, ``pairs`` or `MATCHED`. A name of pairs is looked up among pairs,
-            then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
+        family: ``patches``, ``keypoints``, ``dense``, ``pairs`` or `MATCHED`. A name of pairs is looked up
+            among pairs, then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: Passed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
             ``keep-zeros`` (rows of zeros are ordinary vectors, rows with NaN or infinity failures).

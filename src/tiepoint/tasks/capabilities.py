@@ -14,6 +14,7 @@ from ..datasets.stress_kinds import StressKind
 from ..stats.breakdown import StressCurve
 from .base import Column, TaskData
 from .cases import Cases, DenseCase, MatchedPair, QueryCase
+from .scene_views import SceneView, WorstImage
 from .steps import StepTable
 from .unit_values import UnitFacts, UnitWeights
 
@@ -128,45 +129,15 @@ class HasLeadMetric(Protocol):
         """Return the metric to print first under these options, and its description."""
 
 
-class CameraLike(Protocol):
-    """Camera in a picture: image, centre (3,), and rotation (3, 3) from world to camera."""
-
-    name: str
-    centre: Any
-    R: Any
-
-
-class ModelLike(Protocol):
-    """Estimated cameras and 3D points (n, 3). `aligned` if they are in the frame of the truth."""
-
-    cameras: Sequence[CameraLike]
-    cloud: Any
-    aligned: bool
-
-
-class SceneViewLike(Protocol):
-    """True and estimated cameras of a scene. The third axis points up."""
-
-    scene: str
-    seed: int
-    truth: Sequence[CameraLike]
-    models: Sequence[ModelLike]
-    note: str
-
-    @property
-    def centres(self) -> Any:
-        """All camera centres (n, 3)."""
-
-
 @runtime_checkable
 class HasSceneViews(Protocol):
     """Task whose records contain reconstructions that can be drawn."""
 
-    def scene_views(self, records: Sequence[Records]) -> Sequence[SceneViewLike]:
+    def scene_views(self, records: Sequence[Records]) -> Sequence[SceneView]:
         """Return the cameras and points of each scene."""
 
-    def worst_images(self, records: Sequence[Records]) -> Sequence[Any]:
-        """Return the worst image of each scene (`scene`), as text with the pairs that failed."""
+    def worst_images(self, records: Sequence[Records]) -> Sequence[WorstImage]:
+        """Return the worst image of each scene, with the pairs that failed."""
 
 
 @runtime_checkable

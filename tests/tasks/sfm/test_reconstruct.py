@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from sfm_world import poses, world
 
-from sfm_world import CAMERA, poses, world
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.core.records import Records
 from tiepoint.datasets.reconstructions.image_scenes import ImageScene, read_image_scenes, scene_cameras
@@ -17,12 +17,12 @@ from tiepoint.datasets.reconstructions.poses import PoseBuilder
 from tiepoint.datasets.reconstructions.scenes import true_scene
 from tiepoint.geometry.quaternions import quaternions_of
 from tiepoint.methods.resolve import MATCHED, resolve
-from tiepoint.tasks.sfm.reconstruct.merging import merge_points, merged_matches
-from tiepoint.tasks.sfm.reconstruct.pairs import listed_pairs, mean_descriptor, similar_pairs
-from tiepoint.tasks.sfm.reconstruct.pipeline import MapperSettings, Reconstruction
-from tiepoint.tasks.sfm.reconstruct.records import reconstruction_records
+from tiepoint.tasks.sfm.pipeline.mapping import MapperSettings, Reconstruction
+from tiepoint.tasks.sfm.pipeline.merging import merge_points, merged_matches
+from tiepoint.tasks.sfm.pipeline.pairs import listed_pairs, mean_descriptor, similar_pairs
+from tiepoint.tasks.sfm.pipeline.views import scene_views, worst_images
+from tiepoint.tasks.sfm.reconstruct.compare import compare_reconstruction
 from tiepoint.tasks.sfm.reconstruct.task import TASK
-from tiepoint.tasks.sfm.reconstruct.view import scene_views, worst_images
 
 pytest.importorskip("pycolmap")
 
@@ -247,9 +247,14 @@ def records(seeds: list[float], truth: bool = True, without: int = 0) -> list[Re
     known = true_scene("s", (estimate(5, 0.0),)) if truth else None
     images = ImageScene("s", dict.fromkeys(cameras), truth=known)  # type: ignore[arg-type]
     inliers = [0 if 4 in pair else 20 for pair in matches.pairs.tolist()]
-    found = {"inliers": inliers, "seconds": {"mapping": [2.0, 1.0]}, "peak_mib": 50.0, "points": [[[0, 0, 0]] * 4]}
+    found = {
+        "inliers": inliers,
+        "seconds": {"mapping": [2.0, 1.0]},
+        "peak_mib": 50.0,
+        "points": [[[0, 0, 0]] * 4],
+    }
     return [
-        reconstruction_records(
+        compare_reconstruction(
             images, cameras, matches, MapperSettings("incremental", k),
             Reconstruction((estimate(5, e, without),), found, keys={}),
             cluster="scene", absolute="none", merge_px=None,
@@ -290,7 +295,7 @@ def test_failed_seed_counts_as_zero():
     good, bad = records([0.0])[0], records([0.0])[0]
     cameras, matches = world(5, 20)
     images = ImageScene("s", dict.fromkeys(cameras), truth=true_scene("s", (estimate(5, 0.0),)))  # type: ignore[arg-type]
-    bad = reconstruction_records(
+    bad = compare_reconstruction(
         images, cameras, matches, MapperSettings("incremental", 1),
         Reconstruction((), {"peak_mib": 9.0}, "the process ended by signal SIGKILL"),
         cluster="scene", absolute="none", merge_px=None,

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import seeded_generator
@@ -71,7 +71,7 @@ class RoomScene:
     others: tuple[Room, ...] = field(default=())
 
 
-def look_at(centre: Sequence[float], target: Sequence[float], roll_deg: float = 0.0) -> RoomCamera:
+def look_at(centre: ArrayLike, target: ArrayLike, roll_deg: float = 0.0) -> RoomCamera:
     """Return a camera at `centre` that looks at `target`. The y axis of the image points down.
 
     >>> camera = look_at((0, 0, 0), (0, 0, 2))
@@ -171,32 +171,30 @@ def _board(photo: str, x: float, y: float, z: float, width: float, height: float
     return Panel(photo, corner, across, (0.0, height, 0.0))
 
 
-def _walls(wall: str, floor: str) -> list[Panel]:
-    return [
-        Panel(wall, (-3.5, -1.6, 5.0), (7.0, 0.0, 0.0), (0.0, 3.0, 0.0), (3.0, 1.5)),
-        Panel(floor, (-3.5, 1.4, 1.0), (7.0, 0.0, 0.0), (0.0, 0.0, 4.0), (3.0, 2.0)),
-    ]
+def _walls(wall: str, floor: str | None) -> list[Panel]:
+    found = [Panel(wall, (-3.5, -1.6, 5.0), (7.0, 0.0, 0.0), (0.0, 3.0, 0.0), (3.0, 1.5))]
+    if floor is not None:
+        found.append(Panel(floor, (-3.5, 1.4, 1.0), (7.0, 0.0, 0.0), (0.0, 0.0, 4.0), (3.0, 2.0)))
+    return found
 
 
 def _studio() -> tuple[Panel, ...]:
     boards = [
         _board("astronaut", -1.3, -0.1, 4.2, 1.3, 1.3, 15),
-        _board("chelsea", 0.2, 0.3, 3.4, 1.2, 0.8, -10),
-        _board("coffee", 1.6, -0.2, 4.4, 1.5, 1.0, -25),
-        _board("rocket", -0.2, -0.9, 4.8, 1.3, 0.9, 5),
-        _board("coins", -0.9, 0.8, 3.0, 0.9, 0.7, 30),
-        _board("motorcycle", 1.2, 0.8, 3.1, 1.0, 0.7, -20),
+        _board("chelsea", 0.2, 0.5, 3.4, 1.3, 0.9, -10),
+        _board("coffee", 1.6, -0.1, 4.4, 1.5, 1.0, -25),
+        _board("rocket", 0.1, -0.8, 4.6, 1.4, 0.95, 5),
     ]
     return (*_walls("brick", "gravel"), *boards)
 
 
 def _other_studio() -> tuple[Panel, ...]:
+    """Return a room without a photograph of the first one."""
     boards = [
-        _board("camera", -0.9, 0.0, 3.8, 1.4, 1.4, 20),
-        _board("coins", 0.9, -0.4, 4.1, 1.5, 1.2, -15),
-        _board("motorcycle-right", 0.2, 0.7, 3.1, 1.2, 0.8, 5),
+        _board("camera", -0.9, 0.0, 3.8, 1.5, 1.5, 20),
+        _board("motorcycle", 0.9, 0.1, 3.9, 1.7, 1.2, -15),
     ]
-    return (*_walls("gravel", "brick"), *boards)
+    return (*_walls("coins", None), *boards)
 
 
 def _facade() -> tuple[Panel, ...]:

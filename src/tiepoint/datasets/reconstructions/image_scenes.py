@@ -158,7 +158,7 @@ def _given_cameras(
 
 
 def scene_cameras(scene: ImageScene, intrinsics: str) -> dict[str, SceneCamera]:
-    """Return the camera of every image: as the data states it, or SIMPLE_RADIAL with an estimated focal length.
+    """Return the camera of every image: as stated, or SIMPLE_RADIAL with an estimated focal length.
 
     With `intrinsics` ``estimated``, stated cameras are ignored. Images of equal size and focal length share
     an estimated camera.

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ...core.formatting import count_text
 from ...formats.csv_table import to_csv
-from ...tasks.capabilities import CameraLike, HasSceneViews, SceneViewLike
+from ...tasks.scene_views import Camera, SceneView
+from ..runs.scene_views import run_views
 from ..runs.sections import TaskSection
 from .figure import Figure, short
 from .svg import INK, PALETTE, Drawing
@@ -29,20 +30,15 @@ Floats = NDArray[np.float64]
 
 def camera_figures(section: TaskSection) -> list[Figure]:
     """Return a figure for each scene of the best methods. Empty if the task has no reconstructions."""
-    task = section.definition
-    if not isinstance(task, HasSceneViews):
-        return []
     found = []
     for run in section.methods[:MAX_METHODS]:
-        records = section.records(run)
-        worst = {w.scene: str(w) for w in task.worst_images(records)}
-        for view in task.scene_views(records)[:MAX_SCENES]:
-            name = section.names[run.id]
-            found.append(_figure(section, view, name, run.id, worst.get(view.scene, "")))
+        known = run_views(run)
+        for scene, view in list(known.views.items())[:MAX_SCENES]:
+            found.append(_figure(section, view, section.names[run.id], run.id, known.worst[scene]))
     return found
 
 
-def _figure(section: TaskSection, view: SceneViewLike, method: str, run: str, worst: str) -> Figure:
+def _figure(section: TaskSection, view: SceneView, method: str, run: str, worst: str) -> Figure:
     registered = sum(len(m.cameras) for m in view.models)
     models, true = count_text(len(view.models), "model"), len(view.truth)
     caption = f"{view.note}: {count_text(registered, 'estimated camera')} in {models}"
@@ -70,13 +66,13 @@ def _figure(section: TaskSection, view: SceneViewLike, method: str, run: str, wo
     )
 
 
-def _csv(view: SceneViewLike) -> str:
+def _csv(view: SceneView) -> str:
     rows = [["true", c.name, *c.centre.tolist()] for c in view.truth]
     rows += [[f"model {k}", c.name, *c.centre.tolist()] for k, m in enumerate(view.models) for c in m.cameras]
     return to_csv(["poses", "image", "x", "y", "z"], rows)
 
 
-def _draw(axes: Any, view: SceneViewLike) -> None:
+def _draw(axes: Any, view: SceneView) -> None:
     axes.set_axis_off()
     centres = view.centres
     if not len(centres):
@@ -104,7 +100,7 @@ def _extent(centres: Floats) -> float:
     return 2 * float(np.quantile(distance, 0.8)) or 1.0
 
 
-def _panel(panel: Any, view: SceneViewLike, middle: Floats, extent: float, across: int, up: int) -> None:
+def _panel(panel: Any, view: SceneView, middle: Floats, extent: float, across: int, up: int) -> None:
     shown = view.centres
     shown = shown[np.linalg.norm(shown - middle, axis=1) < _FAR * extent]
     for model in view.models:
@@ -135,7 +131,7 @@ def _panel(panel: Any, view: SceneViewLike, middle: Floats, extent: float, acros
 
 def _camera(
     panel: Any,
-    camera: CameraLike,
+    camera: Camera,
     extent: float,
     across: int,
     up: int,
@@ -150,7 +146,7 @@ def _camera(
         panel.plot(path[:, across], path[:, up], color=colour, linewidth=width, zorder=order)
 
 
-def pyramid(camera: CameraLike, size: float) -> Floats:
+def pyramid(camera: Camera, size: float) -> Floats:
     """Return the corners (4, 3) of the viewing pyramid of a camera."""
     corners = np.array([[x, y, 1.0] for x, y in ((-0.6, -0.45), (0.6, -0.45), (0.6, 0.45), (-0.6, 0.45))])
     return np.asarray(camera.centre + size * corners @ camera.R)

@@ -20,7 +20,6 @@ from ...formats.file_io import atomic_path
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
-from ...tasks.capabilities import HasSceneViews
 from ...tasks.info import headline_column, metric_info, table_columns
 from ..cells import bracketed, terminal_cell, value_text
 from ..figures.curves import AXES, curve_points
@@ -28,6 +27,7 @@ from ..figures.heat_map import headline_by_scene
 from ..leaderboard import heading
 from ..runs.card import card_rows
 from ..runs.lazy_records import no_records, scored_records, try_part
+from ..runs.scene_views import has_scene_views, run_views
 from ..runs.sections import sections
 
 BAR = 40
@@ -164,12 +164,9 @@ def notes(run: Run) -> list[str]:
 
 def _worst_images(run: Run) -> list[str]:
     """Return the worst image of each reconstructed scene. Empty for other tasks."""
-    task = stored_task(run.task)
-    if not isinstance(task, HasSceneViews):
-        return []
     skipped: list[str] = []
-    found = try_part("worst images", lambda: task.worst_images(scored_records(run, task, "exact")), skipped)
-    return [*map(str, found or ()), *skipped]
+    found = try_part("worst images", lambda: run_views(run).worst, skipped) if has_scene_views(run) else None
+    return [*(found or {}).values(), *skipped]
 
 
 def json_of(run: Run) -> dict[str, Any]:

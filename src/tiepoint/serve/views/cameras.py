@@ -14,34 +14,23 @@ from starlette.responses import Response
 
 from ...core.formatting import count_text
 from ...report.figures.cameras import pyramid, visible_points
-from ...report.runs.lazy_records import scored_records
-from ...run.result import Run
-from ...tasks import stored_task
-from ...tasks.capabilities import HasSceneViews, SceneViewLike
+from ...report.runs.scene_views import run_views, scenes_of
+from ...tasks.scene_views import SceneView
 from .. import params
 from ..rendering import page
 from ..run_index import RunIndex
-
-
-def camera_scenes(run: Run) -> list[str]:
-    """Return the scenes of a run that have pictures of cameras."""
-    if not isinstance(stored_task(run.task), HasSceneViews):
-        return []
-    return list(dict.fromkeys(unit.rpartition("/")[0] for unit in run.manifest.units))
 
 
 def cameras_page(library: RunIndex, request: Request) -> Response:
     """Return the page of one scene."""
     shelf = library.snapshot()
     run = params.run_param(shelf, request.path_params["run"])
-    task, wanted = stored_task(run.task), request.path_params["scene"]
-    if not isinstance(task, HasSceneViews):
-        raise HTTPException(404, f"{run.task} has no reconstructions")
-    section = shelf.section_of(run)
-    records = [r for r in scored_records(run, task, "exact") if r.meta["scene"] == wanted]
-    if not records:
-        raise HTTPException(404, "the run has no scene of this name")
-    view = task.scene_views(records)[0]
+    wanted = request.path_params["scene"]
+    section, scenes = shelf.section_of(run), scenes_of(run)
+    if wanted not in scenes:
+        raise HTTPException(404, f"the run has no reconstruction of {wanted}")
+    known = run_views(run, wanted)
+    view = known.views[wanted]
     cameras = sum(len(m.cameras) for m in view.models)
     label = f"{count_text(cameras, 'estimated camera')}, {len(view.truth)} true ones"
     return page(
@@ -51,15 +40,15 @@ def cameras_page(library: RunIndex, request: Request) -> Response:
         run=run,
         name=run.method if section is None else section.names[run.id],
         scene=wanted,
-        scenes=camera_scenes(run),
+        scenes=scenes,
         note=f"{view.note}, {label}",
         label=label,
-        worst="; ".join(str(w) for w in task.worst_images(records)),
+        worst=known.worst[wanted],
         data=json.dumps(scene_data(view), separators=(",", ":")),
     )
 
 
-def scene_data(view: SceneViewLike) -> dict[str, Any]:
+def scene_data(view: SceneView) -> dict[str, Any]:
     """Return the content of the picture as plain values, rounded to a thousandth of its size."""
     centres = view.centres
     cloud = np.concatenate([np.empty((0, 3)), *(visible_points(m.cloud) for m in view.models)])

@@ -18,6 +18,7 @@ from ...report.cells import score_cell
 from ...report.export import scores_frame, scores_text
 from ...report.runs.card import card_rows
 from ...report.runs.lazy_records import try_part
+from ...report.runs.scene_views import scenes_of
 from ...run.recompare import requested_options
 from ...run.result import Run
 from ...store.run_queries import load_run
@@ -27,7 +28,6 @@ from .. import params
 from ..cached_results import scene_names
 from ..rendering import page
 from ..run_index import RunIndex
-from .cameras import camera_scenes
 
 FILES = {
     "scores.csv": "text/csv",
@@ -75,7 +75,7 @@ def run_page(library: RunIndex, request: Request) -> Response:
         manifest=json.dumps(manifest, indent=1, sort_keys=True, default=str),
         section=section,
         scenes=scenes or [],
-        cameras=camera_scenes(run)[:MAX_CAMERAS],
+        cameras=scenes_of(run)[:MAX_CAMERAS],
         files=list(FILES),
         made=run.created_at[:16].replace("T", " "),
     )

@@ -29,7 +29,10 @@ MANY_IMAGES = 200
 """Images of a scene above which the time of the protocols that try all triples is stated first."""
 
 
-TRUTH_OF_SFM = "the truth was reconstructed from images: at small thresholds it favours methods like the one that made it"
+TRUTH_OF_SFM = (
+    "the truth was reconstructed from images: at small thresholds it favours methods like the "
+    "one that made it"
+)
 
 
 class PosesOptions(TaskOptions):

@@ -29,22 +29,20 @@ from ....formats.image.reader import read_image
 from ....methods.pairs.factory import image_key
 from ...base import BaseTaskData
 from ...options import Word, parse_list
+from ..pipeline.mapping import MapperSettings, colmap_build, reconstruct
+from ..pipeline.matches import SceneMatches
+from ..pipeline.matching import check_pycolmap_options, match_images, merge_matches
+from ..pipeline.pairs import listed_pairs, pairs_by_colmap_sift, similar_count
 from ..poses.data import TRUTH_OF_SFM, PosesOptions
-from .matches import SceneMatches
-from .matching import check_pycolmap_options, match_images, merge_matches
-from .pairs import listed_pairs, pairs_by_colmap_sift, similar_count
-from .pipeline import MapperSettings, colmap_build, reconstruct
-from .records import reconstruction_records
+from .compare import compare_reconstruction
 
 
-def _settings(value: Any) -> dict[str, str]:
-    if isinstance(value, Mapping):
-        return {str(k): str(v) for k, v in value.items()}
-    parts = [str(part).partition("=") for part in parse_list(value)]
-    wrong = next((name for name, sign, _ in parts if not sign), None)
+def _settings(value: Any) -> tuple[str, ...]:
+    parts = tuple(str(part) for part in parse_list(value))
+    wrong = next((part for part in parts if "=" not in part), None)
     if wrong is not None:
         raise ValueError(f"mapper_options: expected NAME=VALUE separated by commas, found {wrong!r}")
-    return {name.strip(): text.strip() for name, _, text in parts}
+    return tuple(sorted(parts))
 
 
 class ReconstructOptions(PosesOptions):
@@ -60,13 +58,13 @@ class ReconstructOptions(PosesOptions):
     """Intrinsics that the data states, or estimated from EXIF; auto estimates those that are missing."""
 
     pairs: Word | None = None
-    """Pairs of images to match: all, similar:K or a file with two names a line. The default is all up to 60 images.
-    """
+    """Pairs of images to match: all, similar:K or a file with two names a line. The default is all, up to 60
+    images."""
 
     merge_px: Annotated[float, Field(ge=0)] = 2.0
     """Distance in pixels within which points of a pair matcher become one keypoint; 0 joins equal points."""
 
-    mapper_options: Annotated[dict[str, str], BeforeValidator(_settings)] = {}
+    mapper_options: Annotated[tuple[str, ...], BeforeValidator(_settings)] = ()
     """Numbers of the mapper's options as NAME=VALUE, separated by commas, such as min_num_matches=30."""
 
     time_limit_s: Annotated[float, Field(gt=0)] = 3600.0
@@ -94,7 +92,9 @@ class OpenReconstruct(BaseTaskData):
         if options.position_accuracy is not None:
             kept = [_with_accuracy(s, options.position_accuracy) for s in kept]
         self.scenes = {s.name: s for s in kept}
-        self.mapper_options = check_pycolmap_options(options.mapper, options.mapper_options)
+        self.mapper_options = check_pycolmap_options(
+            options.mapper, dict(part.split("=", 1) for part in options.mapper_options)
+        )
         errors = ErrorCollector()
         self.cameras: dict[str, dict[str, SceneCamera]] = {}
         self.pairs: dict[str, NDArray[np.int64] | None] = {}
@@ -200,7 +200,7 @@ class OpenReconstruct(BaseTaskData):
         matches = self.matches(work.scene, features)
         settings = MapperSettings(o.mapper, work.seed, self.mapper_options, o.time_limit_s)
         made = reconstruct(cameras, matches, settings)
-        return reconstruction_records(
+        return compare_reconstruction(
             work.scene,
             cameras,
             matches,

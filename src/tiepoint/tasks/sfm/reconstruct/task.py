@@ -16,15 +16,16 @@ from ....methods.resolve import MATCHED
 from ....methods.spec import FilesSpec
 from ...base import BaseTask, Column, MetricInfo, TaskData, TaskInfo
 from ...info import count
+from ...scene_views import SceneView, WorstImage
 from ...steps import StepTable
+from ..pipeline.files import write_models
+from ..pipeline.mapping import colmap_build
+from ..pipeline.views import scene_views, worst_images
 from ..poses.task import TASK as POSES
 from ..protocols import DEGREES, PROTOCOLS
 from ..steps import step_tables
 from .data import OpenReconstruct, ReconstructOptions
-from .files import write_models
-from .pipeline import colmap_build
 from .score import BY_SEED, by_seed, score
-from .view import SceneView, WorstImage, scene_views, worst_images
 
 CITE = (
     *POSES.info.cite,
@@ -126,7 +127,7 @@ class SfmReconstruct(BaseTask):
         return list(dict.fromkeys(str(w) for r in records for w in r.meta["warnings"]))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the area after each step from the rules of other benchmarks to `exact`, for the first seed."""
+        """Return the area after each step from other rules to `exact`, for the first seed."""
         known = [r for r in records if r.meta["has_truth"]]
         return step_tables(by_seed(known)[0]) if known else []
 

@@ -74,7 +74,8 @@ def mapper_options(job: dict[str, Any]) -> Any:
     import pycolmap
 
     incremental = job["mapper"] == "incremental"
-    options = pycolmap.IncrementalPipelineOptions() if incremental else pycolmap.GlobalPipelineOptions()
+    kind = pycolmap.IncrementalPipelineOptions if incremental else pycolmap.GlobalPipelineOptions
+    options: Any = kind()
     options.num_threads, options.random_seed = 1, job["seed"]
     options.multiple_models = True
     if incremental:

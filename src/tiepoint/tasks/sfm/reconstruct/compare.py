@@ -14,11 +14,11 @@ from ....datasets.reconstructions.image_scenes import ImageScene, SceneCamera
 from ....datasets.reconstructions.poses import Poses
 from ....datasets.reconstructions.scenes import EstimatedScene, TrueScene
 from ..compare import scene_records
-from .matches import SceneMatches
-from .pipeline import MapperSettings, Reconstruction
+from ..pipeline.mapping import MapperSettings, Reconstruction
+from ..pipeline.matches import SceneMatches
 
 
-def reconstruction_records(
+def compare_reconstruction(
     scene: ImageScene,
     cameras: Mapping[str, SceneCamera],
     matches: SceneMatches,
@@ -59,7 +59,7 @@ def reconstruction_records(
     words = [] if scene.truth is None else [w for w in meta["warnings"] if made.models or "no regis" not in w]
     if made.failure:
         words.append(
-            f"{scene.name}, seed {settings.seed}: {made.failure}; this seed has no model and every pair is a miss"
+            f"{scene.name}, seed {settings.seed}: {made.failure}; without a model every pair is a miss"
         )
     elif not made.models:
         words.append(f"{scene.name}, seed {settings.seed}: COLMAP found no model; every pair is a miss")

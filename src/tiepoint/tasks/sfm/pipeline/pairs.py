@@ -78,7 +78,7 @@ def _pairs_of_file(scene: ImageScene, path: Path) -> NDArray[np.int64]:
 
 
 def mean_descriptor(values: NDArray[np.generic], distance: str) -> NDArray[np.float64]:
-    """Return the mean descriptor of an image; of bits their share minus one half. Zero without descriptors."""
+    """Return the mean descriptor of an image; of bits their share minus one half. Zero if empty."""
     if distance == "hamming":
         bits = np.unpackbits(np.ascontiguousarray(values, np.uint8), axis=1)
         return bits.mean(axis=0) - 0.5 if len(bits) else np.zeros(bits.shape[1])

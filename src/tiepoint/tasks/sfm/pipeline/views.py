@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.formatting import count_text, first_few
 from ....core.records import Records
 from ....geometry.quaternions import camera_centres, rotations_of
 from ....geometry.similarity import Similarity, umeyama
 from ....metrics.reconstruction.relative import exact_errors
+from ...scene_views import Camera, SceneView, ViewedModel, WorstImage
 from ..compare import REGISTERED, TRUTH, posed_scene
 from ..protocols import HEADLINE_DEG
 
@@ -23,68 +22,6 @@ MIN_INLIERS = 15
 """Verified matches from which COLMAP uses a pair of images (`min_num_matches`)."""
 _OUTLIER = 3.0
 """Cameras farther than this many medians from their true places do not decide the alignment."""
-
-
-@dataclass(frozen=True)
-class Camera:
-    """A camera in a picture: image, centre (3,), and rotation (3, 3) from world to camera."""
-
-    name: str
-    centre: Floats
-    R: Floats
-
-
-@dataclass(frozen=True)
-class ViewedModel:
-    """A model in the frame of the truth. `aligned` is False if it has too few true images."""
-
-    cameras: tuple[Camera, ...]
-    cloud: Floats
-    aligned: bool
-
-
-@dataclass(frozen=True)
-class SceneView:
-    """Cameras and points of one scene and seed. The third axis points up, as the images have it.
-
-    `note` says what the picture shows.
-    """
-
-    scene: str
-    seed: int
-    truth: tuple[Camera, ...]
-    models: tuple[ViewedModel, ...]
-    note: str
-
-    @property
-    def centres(self) -> Floats:
-        """All camera centres (n, 3), true ones first."""
-        cameras = [*self.truth, *(c for m in self.models for c in m.cameras)]
-        return np.array([c.centre for c in cameras]).reshape(-1, 3)
-
-
-@dataclass(frozen=True)
-class WorstImage:
-    """Image of a scene with the lowest area, and its pairs without enough verified matches.
-
-    `failed` has (other image, matches, verified matches).
-    """
-
-    scene: str
-    name: str
-    area: float | None
-    pairs: int
-    failed: tuple[tuple[str, int, int], ...]
-
-    def __str__(self) -> str:
-        parts = [
-            f"{name} ({matches:,} matches, {inliers} verified)" for name, matches, inliers in self.failed
-        ]
-        what = f"{self.scene}: the worst image is {self.name}"
-        what += "" if self.area is None else f" (auc @{HEADLINE_DEG:g}° {100 * self.area:.1f} over its pairs)"
-        if not parts:
-            return f"{what}; all its {count_text(self.pairs, 'pair')} passed verification"
-        return f"{what}; {len(parts)} of its {count_text(self.pairs, 'pair')} failed: {first_few(parts, 6)}"
 
 
 def scene_views(records: Sequence[Records]) -> list[SceneView]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ....core.errors import InputError
 from ....core.formatting import path_below
 from ....core.records import Records
-from .pipeline import DATABASE, MODEL, cached_stage, write_files
+from .mapping import DATABASE, MODEL, cached_stage, write_files
 
 
 def write_models(records: Sequence[Records], folder: Path) -> list[Path]:
