@@ -16,10 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tiepoint.core.records import ImageFacts, Item
+from tiepoint.methods.base import Method
 from tiepoint.methods.programs.program import close_programs
 from tiepoint.methods.resolve import resolve
 from tiepoint.run.costs import machine
@@ -76,21 +78,21 @@ def main() -> None:
                 method = resolve(f"exec:{sys.executable} {file} {batch}", family=family)
                 method.extract(item, payload)
 
-                def alone(method=method, item=item, payload=payload) -> None:
+                def alone(method: Method = method, item: Item = item, payload: Any = payload) -> None:
                     for _ in range(items):
                         method.extract(item, payload)
 
-                def ahead(method=method, item=item, payload=payload) -> None:
+                def ahead(method: Method = method, item: Item = item, payload: Any = payload) -> None:
+                    assert method.stream is not None
                     for _, finish in method.stream(iter([(item, payload)] * items)):
                         finish()
 
                 for name, call in (("one at a time", alone), ("sent ahead", ahead)):
                     print(f"{family}, batch {batch}, {name}: {measured(call, items)}", flush=True)
                 close_programs()
-    program = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"CPU of all programs with their start: {program.ru_utime + program.ru_stime:.2f} s for {8 * items} items"
-    )
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = used.ru_utime + used.ru_stime
+    print(f"CPU of the 4 programs with their start: {cpu_s:.2f} s for {8 * items} items")
 
 
 if __name__ == "__main__":

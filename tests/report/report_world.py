@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from unittest import mock
 
@@ -42,6 +43,7 @@ def make_store(root: Path) -> Path:
     with (
         Store.open(root / "store") as store,
         mock.patch("tiepoint.run.costs.time_items", side_effect=times),
+        mock.patch("tiepoint.run.costs.peak_memory_bytes", side_effect=itertools.count(1 << 20, 1 << 20)),
     ):
         for method in ("pixels", "meanstd", "resize", "constant", "oracle", Odd):
             request = RunRequest(

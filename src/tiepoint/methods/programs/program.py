@@ -22,7 +22,6 @@ from .exchange import (
     Request,
     parse_line,
     read_answer,
-    remove_arrays,
     write_request,
 )
 from .fingerprint import fingerprint
@@ -224,7 +223,8 @@ class Program:
             for pending in group:
                 self._number += 1
                 pending.number = self._number
-                messages.append(write_request(pending.request, self._number, process.folder))
+                slot = self._number % (2 * self.greeting.batch)
+                messages.append(write_request(pending.request, self._number, process.folder, slot))
             message = messages[0] if self.greeting.batch == 1 else {"batch": messages}
             process.send(json.dumps(message).encode())
 
@@ -242,7 +242,6 @@ class Program:
         except BadAnswer as e:
             return self._error(first.request.item, str(e))
         finally:
-            remove_arrays(first.request, first.number, process.folder)
             first.number = 0
 
     def _failure(self, oldest: _Pending, failure: ProgramFailure) -> Exception | None:
