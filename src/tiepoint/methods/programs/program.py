@@ -111,7 +111,7 @@ class Program:
             except ProgramFailure as e:
                 self._failures += 1
                 reason = self._stopped(e)
-                if self._failures >= STRIKES or "was killed by" not in reason:
+                if self._failures >= STRIKES or "was killed" not in reason:
                     self._failures = 0
                     raise InputError(f"{self.where}: no greeting: {reason}") from None
         assert self._greeting is not None
