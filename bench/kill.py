@@ -163,7 +163,7 @@ class Life:
 
 
 def prepare(phase: Path | None = None) -> None:
-    """Import all modules of a run, use workers for any work, and shorten the measurement of costs."""
+    """Import all modules of a run, and use workers for any work."""
     for name in (
         "cli.commands.run",
         "run.compute",
@@ -176,12 +176,8 @@ def prepare(phase: Path | None = None) -> None:
     for name in ("cv2", "pyarrow.parquet", "numba", "pandas", "scipy.stats", "poselib"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    compute, costs, status_files = (
-        sys.modules[f"tiepoint.{n}"] for n in ("run.compute", "run.costs", "store.status_files")
-    )
+    compute, status_files = (sys.modules[f"tiepoint.{n}"] for n in ("run.compute", "store.status_files"))
     vars(compute)["MIN_PARALLEL_WORK_S"] = 0.0
-    vars(costs)["TURNS_S"] = 0.01
-    costs.time_repeatedly.__kwdefaults__.update(budget_s=0.01)
     if phase is None:
         return
     with phase.open("r+b") as file:
@@ -277,7 +273,7 @@ def contents(store: Path) -> dict[str, str]:
     found = {}
     for path in sorted(p for p in store.rglob("*") if p.is_file()):
         name, data = path.relative_to(store).as_posix(), path.read_bytes()
-        if name.startswith("efficiency/") or name in ("hashes.json", DATABASE):
+        if name in ("hashes.json", DATABASE):
             data = b""
         elif path.suffix == ".json":
             data = json.dumps(_untimed(json.loads(data)), sort_keys=True).encode()

@@ -96,8 +96,8 @@ class Campaign:
         for process in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        if left := [*left.values(), *map(str, kill.all_gone(pid))]:
-            self.bad.append(f"{place.name}: {victim} killed, processes left: {left}")
+        if running := [*left.values(), *map(str, kill.all_gone(pid))]:
+            self.bad.append(f"{place.name}: {victim} killed, processes left: {running}")
         if rest := folders() - self.before:
             self.bad.append(f"{place.name}: {victim} killed, folders left: {rest}")
             self.before |= rest

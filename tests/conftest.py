@@ -15,7 +15,6 @@ import pytest
 from hypothesis import settings
 
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.run import costs
 
 sys.path.insert(0, str(Path(__file__).parent))  # helpers of several folders: pose_golden
 
@@ -29,13 +28,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell i
 os.environ.pop("COLUMNS", None)  # some runners set it; tables of the tests are as wide as they are
 
 IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _short_measurements() -> None:
-    """Costs of methods are measured for a moment only."""
-    costs.time_repeatedly.__kwdefaults__.update(budget_s=0.1)
-    costs.TURNS_S = 0.05
 
 
 @pytest.fixture(scope="session")

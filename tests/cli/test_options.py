@@ -103,6 +103,10 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("flow", "show", "f.flo", "--plain", "--image1", "i"), "--image1 has no effect with --plain"),
     (("flow", "show", "f.flo", "--size2", "9x9"), "--size2 has no effect without --image2"),
     (("flow", "show", "f.flo", "--data", "d", "--vis-dir", "v"), "--data, --vis-dir have no effect without"),
+    (
+        ("run", "--config", "e.yaml", "--time", "--exec-revision", "2"),
+        "--exec-revision, --time have no effect with --config",
+    ),
     (("flow", "show", "f.flo", "--bg-color", "1,2,3"), "--bg-color has no effect without"),
 ]  # fmt: skip
 

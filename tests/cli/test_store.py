@@ -53,7 +53,6 @@ def test_the_life_of_a_store(where: str, capsys: pytest.CaptureFixture[str]) -> 
     assert run(["store", "size", *on]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^features +12 +\d", printed, re.M)
-    assert re.search(r"^measured costs +\d", printed, re.M)
     assert "kept" not in printed
 
     assert run(["store", "rm", runs[0]["run"], "--dry-run", *on]) == 0

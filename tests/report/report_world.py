@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 
 from patch_sets import make_patches
+from tiepoint.run.costs import ItemTimes
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
@@ -35,12 +37,17 @@ def make_store(root: Path) -> Path:
     data = make_patches(root, scenes)
     options = {"tasks": str(root)}
     # Times of their own, so that no figure depends on how busy the machine is.
-    times = ([1e-3 * n * (1 + 0.01 * k) for k in range(5)] for n in range(1, 99))
+    times = (
+        ItemTimes([1e-3 * n * (1 + 0.01 * k) for k in range(5)], largest="i_s0/ref") for n in range(1, 99)
+    )
     with (
         Store.open(root / "store") as store,
-        mock.patch("tiepoint.run.costs.time_repeatedly", side_effect=times),
+        mock.patch("tiepoint.run.costs.time_items", side_effect=times),
+        mock.patch("tiepoint.run.costs.peak_memory_bytes", side_effect=itertools.count(1 << 20, 1 << 20)),
     ):
         for method in ("pixels", "meanstd", "resize", "constant", "oracle", Odd):
-            request = RunRequest(method, "hpatches-v1/matching", data, ("exact", "hbench-2016"), options)
+            request = RunRequest(
+                method, "hpatches-v1/matching", data, ("exact", "hbench-2016"), options, time=True
+            )
             evaluate(request, store)
     return root / "store"

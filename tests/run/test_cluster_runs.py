@@ -76,7 +76,6 @@ def client(workers: Any) -> Any:
         workers.wait_for_workers(2, timeout=60)
     except TooLong:
         workers.restart(timeout=120)
-        workers.run(quick)
     return workers
 
 
@@ -95,22 +94,7 @@ def workers() -> Iterator[Any]:
         ) as cluster,
         Client(cluster) as made,
     ):  # fmt: skip
-        made.run(quick)
         yield made
-
-
-def quick() -> None:
-    """Measure the costs of methods once only."""
-    from tiepoint.run.costs import time_repeatedly
-
-    time_repeatedly.__kwdefaults__.update(budget_s=0.0, least=1)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tiepoint.run.costs import time_repeatedly
-
-    monkeypatch.setattr(time_repeatedly, "__kwdefaults__", {"budget_s": 0.0, "least": 1})
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.transforms import load_transform
-from tiepoint.run import engine, feature_pipeline
+from tiepoint.run import feature_pipeline
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
@@ -110,7 +110,6 @@ class Mine:
 
 
 def test_a_method_that_cannot_be_kept_is_fitted_once_a_command(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     monkeypatch.setattr(feature_pipeline, "repeat_items", lambda context, computed: {})
     (tmp_path / "mine.py").write_text(MINE)
     log = tmp_path / "log"

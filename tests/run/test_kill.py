@@ -1,4 +1,4 @@
-"""The short version of ``bench/kill.py``: commands are killed and resumed, and nothing differs or is left."""
+"""Short versions of ``bench/kill.py`` and ``bench/kill_exec.py``: nothing differs or is left after kills."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def test_six_kills_change_nothing_and_leave_nothing() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "differences and leftovers: 0" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
+def test_kills_of_programs_change_nothing_and_leave_nothing() -> None:
+    script = SCRIPT.with_name("kill_exec.py")
+    command = [sys.executable, str(script), "--kills", "6", "--jobs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "differences and leftovers 0" in done.stdout

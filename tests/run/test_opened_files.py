@@ -60,11 +60,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
-
-
 def set_power(folder: Path, power: int) -> None:
     """Write files from which a class may read its power."""
     import sqlite3

@@ -15,7 +15,7 @@ import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.core.records import ImageFacts, Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.run import compute, engine, feature_pipeline, repeat_check
+from tiepoint.run import compute, feature_pipeline, repeat_check
 from tiepoint.run.context import RunContext
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.record_files import RecordStore
@@ -73,7 +73,6 @@ class Stops(Steady):
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)
     return tmp_path

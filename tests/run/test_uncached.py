@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as command
-from tiepoint.run import engine, feature_pipeline
+from tiepoint.run import feature_pipeline
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
@@ -37,7 +37,6 @@ class Mine:
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     monkeypatch.setattr(feature_pipeline, "SHARE", 0.0)
     (tmp_path / "mine.py").write_text(MINE)
     return tmp_path

@@ -11,7 +11,6 @@ import pytest
 from tiepoint.cli.main import run as command
 from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.run import engine
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
@@ -46,7 +45,6 @@ class Writes:
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     (tmp_path / "mine.py").write_text(MINE)
     return tmp_path / "mine.py"
 

@@ -139,7 +139,7 @@ def prepared(root: Path) -> tuple[Path, Path, Scores]:
 def borrow(alone: Path, files: Path) -> None:
     """Give a new store what is already made, so that a round is all about saving."""
     files.mkdir(parents=True)
-    for name in ("features", "records", "efficiency"):
+    for name in ("features", "records"):
         (files / name).symlink_to(alone / name)
 
 

@@ -192,7 +192,7 @@ def test_a_pipe_in_place_of_any_file_is_told_and_not_waited_for(tmp_path: Path) 
         store.records.put("ab12", Records("pair", {"d": np.arange(3.0)}))
         store.features.put("c" * 64, {"values": np.zeros((2, 3))}, method="m")
         save_run(store, a_run("aaa", units={"u": {"c": "ab12"}}))
-        names = ("lists/a.bin", "efficiency/a.json", "running/a.json", "uses/aaa.bin", "changing/a.json")
+        names = ("lists/a.bin", "running/a.json", "uses/aaa.bin", "changing/a.json")
         places = [
             *(store.records.path("ab12"), store.features.folder("c" * 64) / "values.npy", transform),
             *(root / "runs" / "bbb.json", root / "hashes.json", *(root / name for name in names)),

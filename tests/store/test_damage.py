@@ -101,10 +101,10 @@ def test_no_file_is_read_as_something_else(store: Path, pattern: str) -> None:
 
 KINDS = {
     "features": (
-        ["features/??/*/*", "lists/*", "transforms/*", "efficiency/*"],
+        ["features/??/*/*", "lists/*", "transforms/*"],
         ["runs", "records", "values"],
     ),
-    "records": (["records/??/*", "efficiency/*"], ["runs", "values"]),
+    "records": (["records/??/*"], ["runs", "values"]),
     "values": (["values/??/*", "runs/*"], ["features"]),
 }
 """Files that are damaged, and what has to be gone for a run to need them."""
@@ -140,7 +140,7 @@ def test_readers_say_which_run_to_make_again_or_show_the_same_scores(
 ) -> None:
     rng = np.random.default_rng(5)
     before = [(r.method, r.value) for r in tiepoint.compare(task="tss", store=store).rows]
-    for folder in ("features", "records", "values", "runs", "lists", "transforms", "efficiency"):
+    for folder in ("features", "records", "values", "runs", "lists", "transforms"):
         for path in (store / folder).rglob("*"):
             if path.is_file():
                 damage(path, rng)
@@ -184,7 +184,7 @@ def test_a_check_names_every_damaged_file_and_no_other(
     assert set(whole.files) >= {"records", "values", "features", "lists", "transforms", "run files"}
     rng = np.random.default_rng(11)
     damaged = {}
-    for kind in ("records", "values", "features", "lists", "transforms", "efficiency", "runs"):
+    for kind in ("records", "values", "features", "lists", "transforms", "runs"):
         path = next(p for p in sorted((store / kind).rglob("*")) if p.is_file())
         zero(path, rng)
         damaged[kind] = path

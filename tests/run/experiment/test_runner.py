@@ -362,3 +362,12 @@ def test_the_example_of_the_docs_can_be_planned() -> None:
     text = (Path(__file__).parents[3] / "docs" / "keypoint-sets.md").read_text("utf-8")
     example = text.partition("```yaml\n")[2].partition("```")[0]
     assert len(plan(parse_experiment(yaml.safe_load(example), "docs"))) > 10
+
+
+def test_program_in_a_grid_has_its_own_keypoints() -> None:
+    found = merged({"descriptors": [{"name": "mine", "type": "exec:./Mine@SIFT --a +b"}]})
+    (cell, *_) = plan(parse_experiment(found, "e.yaml"))
+    assert cell.spec == "exec:./Mine@SIFT --a +b"
+    found["descriptors"][0]["pooling"] = "dsp"
+    with pytest.raises(InputError, match="mine: pooling has no effect on a program"):
+        plan(parse_experiment(found, "e.yaml"))

@@ -30,7 +30,7 @@ from tiepoint.store.run_queries import load_heads, load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.writers import load_keypoint_set, save_keypoint_set, save_run
 
-MERGED = ("records", "values", "features", "efficiency", "transforms", "uses")
+MERGED = ("records", "values", "features", "transforms", "uses")
 
 
 def _content(root: Path) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ from ..shell.flag_names import as_flags
 if TYPE_CHECKING:
     from ...store.maintenance.space import PruneReport
 
-KIND_LABELS = {"kept lists": "cached lists", "kept costs": "measured costs"}
+KIND_LABELS = {"kept lists": "cached lists"}
 """Printed names of file kinds whose JSON key is not plain English."""
 
 

@@ -48,21 +48,18 @@ class Request:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_request(request: Request, number: int, folder: str) -> dict[str, Any]:
-    """Write the arrays of a request. Return its message."""
+def write_request(request: Request, number: int, folder: str, slot: int) -> dict[str, Any]:
+    """Write the arrays of a request to the files of a slot. Return its message.
+
+    A slot is used again after the answer: overwriting files of equal size is faster than creating them.
+    """
     message: dict[str, Any] = {"id": number, "family": request.family, "item": request.item, **request.facts}
     for name, array in request.arrays.items():
-        path = os.path.join(folder, f"{number}-{name}.npy")
-        np.save(path, np.ascontiguousarray(array), allow_pickle=False)
-        message[name] = path
+        message[name] = path = os.path.join(folder, f"{slot}-{name}.npy")
+        with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "wb") as file:
+            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+            file.truncate()
     return message
-
-
-def remove_arrays(request: Request, number: int, folder: str) -> None:
-    """Remove the files of an answered request."""
-    for name in request.arrays:
-        with suppress(OSError):
-            os.unlink(os.path.join(folder, f"{number}-{name}.npy"))
 
 
 def parse_line(line: bytes) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Start a program, and end it with all its descendants when tiepoint closes the channel or ends.
 
+The guardian also creates and removes FOLDER, so that nothing is left if tiepoint is killed at any moment.
+
 tiepoint runs this file as a script: ``guardian.py CHANNEL FOLDER PROGRAM WORD...``. It imports nothing of
 tiepoint. The program inherits standard input, output and error. The guardian writes lines to the channel (a
 socket): ``started PID``, ``failed REASON``, and ``ended STATUS LEFT`` with the number of processes that the
@@ -35,7 +37,12 @@ def main(channel: socket.socket, folder: str, words: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, lambda *_: None)
-    pid = started(channel, words)
+    pid = 0
+    try:
+        os.mkdir(folder, 0o700)
+        pid = started(channel, words)
+    except OSError as e:
+        say(channel, f"failed {e.strerror}: {folder}")
     silent = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(silent, number)  # else the program's pipes stay open after its end

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import secrets
 import selectors
 import shutil
 import signal
@@ -47,14 +48,14 @@ class ProgramFailure(Exception):
 class ProgramProcess:
     """A started program. A guardian process ends it with all its descendants when this process ends.
 
-    `folder` is an empty folder for arrays, which the guardian removes.
+    `folder` is an empty folder for arrays, which the guardian creates and removes.
     """
 
     def __init__(self, words: Sequence[str], env: Mapping[str, str], folder: str | None) -> None:
         if os.name != "posix":
             raise InputError("exec: needs Linux or macOS; wrap the program in a Python class instead")
         remove_orphans()
-        self.folder = os.path.realpath(tempfile.mkdtemp(prefix=process_prefix(), dir=_exchange_place()))
+        self.folder = os.path.join(_exchange_place(), process_prefix() + secrets.token_hex(8))
         self.pid = 0
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
         self._part = b""
@@ -80,7 +81,6 @@ class ProgramProcess:
                 )
         except BaseException:
             self._channel.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
             raise
         self._stdin, self._stdout, self._stderr = (
             stream
@@ -240,13 +240,13 @@ class ProgramProcess:
                 stream.close()
 
 
-def _exchange_place() -> str | None:
-    """Return the shared memory of the system if it has room, None for the temporary folder."""
+def _exchange_place() -> str:
+    """Return the shared memory of the system if it has room, else the temporary folder."""
     try:
-        free = shutil.disk_usage(SHARED_MEMORY).free
+        has_room = shutil.disk_usage(SHARED_MEMORY).free >= FREE_BYTES and os.access(SHARED_MEMORY, os.W_OK)
     except OSError:
-        return None
-    return str(SHARED_MEMORY) if free >= FREE_BYTES and os.access(SHARED_MEMORY, os.W_OK) else None
+        has_room = False
+    return os.path.realpath(SHARED_MEMORY if has_room else tempfile.gettempdir())
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:

@@ -22,7 +22,6 @@ from .exchange import (
     Request,
     parse_line,
     read_answer,
-    remove_arrays,
     write_request,
 )
 from .fingerprint import fingerprint
@@ -112,7 +111,7 @@ class Program:
             except ProgramFailure as e:
                 self._failures += 1
                 reason = self._stopped(e)
-                if self._failures >= STRIKES or "was killed by" not in reason:
+                if self._failures >= STRIKES or "was killed" not in reason:
                     self._failures = 0
                     raise InputError(f"{self.where}: no greeting: {reason}") from None
         assert self._greeting is not None
@@ -224,7 +223,8 @@ class Program:
             for pending in group:
                 self._number += 1
                 pending.number = self._number
-                messages.append(write_request(pending.request, self._number, process.folder))
+                slot = self._number % (2 * self.greeting.batch)
+                messages.append(write_request(pending.request, self._number, process.folder, slot))
             message = messages[0] if self.greeting.batch == 1 else {"batch": messages}
             process.send(json.dumps(message).encode())
 
@@ -242,7 +242,6 @@ class Program:
         except BadAnswer as e:
             return self._error(first.request.item, str(e))
         finally:
-            remove_arrays(first.request, first.number, process.folder)
             first.number = 0
 
     def _failure(self, oldest: _Pending, failure: ProgramFailure) -> Exception | None:

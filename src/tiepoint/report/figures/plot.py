@@ -129,7 +129,7 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
             titles, existing = first_few([s.title for s in found]), first_few(near + others, 20)
             reason = "no method has the values it shows"
             if kind in COST_KINDS.values():
-                how = "" if kind == "bytes" else "; rerun the methods with `time`"
+                how = "" if kind == "bytes" else "; rerun the methods with `run --time`"
                 reason = f"it needs three methods with a measured cost{how}"
             raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; available: {existing}")
         raise UnknownNameError("kind of figure", kind, known)

@@ -12,6 +12,7 @@ from typing import Any
 from ...core.errors import InputError
 from ...methods.keypoints.pooling import SCALES
 from ...methods.keypoints.spec import ALIASES, with_params, workbench_part
+from ...methods.spec import is_program
 from .config import AGGREGATIONS, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
 
 PROJECTED_BORDER_PX = 40.0
@@ -59,6 +60,8 @@ def plan(experiment: Experiment) -> list[GridCell]:
     found = []
     for descriptor in experiment.descriptors:
         own = places(experiment.keypoints, descriptor, experiment.experiment.name)
+        if is_program(descriptor.type):
+            own = [KeypointSource("", "own keypoints")]
         for varied, text in variants(descriptor):
             for place in own:
                 label = f"{descriptor.name}{varied}" + (f"@{place.label}" if len(own) > 1 else "")
@@ -136,6 +139,9 @@ def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
 
 
 def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -> str:
+    if is_program(d.type):
+        _refuse(d, (*OF_ONE, "components", "aggregation", "rooting_stage"), "has no effect on a program")
+        return d.type
     kind, _, query = workbench_part(d.type).partition("?")
     aggregation = None if aggregation is None else AGGREGATIONS.get(aggregation, aggregation)
     if kind == "composite":
