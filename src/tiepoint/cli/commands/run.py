@@ -139,12 +139,13 @@ def run(
     options, of_programs = split_options(methods, options)
     method_options = {"on_bad": on_bad or "error", "device": device or "cpu", **of_programs}
     display_name = None if name is None else method_name(str(as_text(name)))
+    protocols = tuple(split_values(protocol))
     requests = [
         RunRequest(
             method,
             one,
             data,
-            tuple(split_values(protocol)),
+            protocols,
             options,
             method_options,
             jobs or cores(),
@@ -152,7 +153,7 @@ def run(
             name=display_name,
             on_cluster=cluster is not None,
             time=time,
-        )
+        )  # fmt: skip
         for one in names
         for method in methods
     ]

@@ -67,8 +67,8 @@ def plot(
     """Return one figure of runs (as in the report) or of a comparison.
 
     Args:
-        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``memory``, ``stress``, ``cameras`` or the name of a
-            curve (``pr``, ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An
+        kind: ``scores``, ``scenes``, ``time``, ``bytes``, ``memory``, ``stress``, ``cameras`` or the name of
+            a curve (``pr``, ``roc``, ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An
             unknown kind raises an error that lists the available kinds.
         of: A run, runs, or a comparison.
         task: Task of the runs; required if several tasks have the figure.
