@@ -18,7 +18,7 @@ FORMS = {
     "postgresql": "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?files=DIR",
 }
 """Expected form of a store URL, by scheme."""
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/+)")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/*)")
 _SECRET = ("password", "sslpassword", "passfile")
 _TELLING = ("host", "hostaddr", "port", "dbname", "user")
 """URL parameters whose values are displayed. For all other parameters only the name is displayed."""
@@ -37,8 +37,8 @@ class StoreUrl:
 def is_url(where: str) -> bool:
     """Return whether a store is given as a URL.
 
-    >>> is_url("postgresql://h/db"), is_url("lab/store"), is_url("C:/store")
-    (True, False, False)
+    >>> is_url("postgresql://h/db"), is_url("sqlite:runs.db"), is_url("lab/store"), is_url("C:/store")
+    (True, True, False, False)
     """
     found = _SCHEME.match(where)
     if found is None:
@@ -71,8 +71,9 @@ def read_url(where: str) -> StoreUrl:
             "Pass a folder as a plain path"
         )
     if found is None or len(found[2]) < 2:
+        slashes = "" if found is None else found[2]
         raise StoreError(
-            f"the store URL begins with {scheme}:/ and lacks slashes, as after conversion to a path; "
+            f"the store URL begins with {scheme}:{slashes} and lacks slashes, as after conversion to a path; "
             f"pass the URL as a string: {FORMS[kind]}"
         )
     rest, _, query = where[found.end(1) + 3 :].partition("?")

@@ -185,6 +185,10 @@ def make_demo(
     if min(size) < 64:
         raise InputError(f"demo images need at least 64 x 64 pixels, found {size[0]} x {size[1]}")
     root = Path(out)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InputError(f"cannot write {root}: {e.strerror or e}; choose another folder") from e
     for scene in scenes:
         if scene_kind(scene) == "other":
             raise UnknownNameError("demo scene", scene, SCENES)
