@@ -305,9 +305,10 @@ def task_columns(section: TaskSection) -> list[Column]:
     """Return the columns of a task's table: the headline metric by the first keys of `BY`, then `all`."""
     head = (section.metric, section.group)
     over_all = _head(section)
-    own = [g for m, g in section.columns if m == section.metric and g != section.group]
+    own = [g for m, g in section.columns if m == section.metric]
     for keys in BY:
-        found = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
+        named = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
+        found = [g for g in named if g != section.group or keys[0] in ALONE]
         if 2 <= len(found) <= MAX_PAPER_COLUMNS:
             return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
     task, runs = section.definition, section.runs

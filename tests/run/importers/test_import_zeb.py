@@ -192,6 +192,8 @@ def test_commands_and_report_work(store: Path, tmp_path: Path, capsys: pytest.Ca
     page = (tmp_path / "r.html").read_text()
     assert "gim_lightglue" in page
     assert "52.39" in page
+    assert "Multi-FoV have one scene, so nothing is tested" in page
+    assert r"\multicolumn{1}{c}{at 5$^{\circ}$}" in page
     assert command(["store", "check", "--store", str(store)]) == 0
     again = tmp_path / "again"
     capsys.readouterr()
