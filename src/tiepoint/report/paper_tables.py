@@ -83,11 +83,12 @@ class PaperTable:
     chance: tuple[str, ...]
     notes: tuple[str, ...] = ()
     about: str = ""
+    intervals: str = "95 % confidence intervals over scenes"
 
     def full_caption(self, intervals: bool = False) -> str:
         """Return the complete caption. It mentions intervals if the table shows them."""
         some = intervals and any(c.interval_text for _, cells in self.rows for c in cells)
-        below = ["95 % confidence intervals over scenes are given with each value."] if some else []
+        below = [f"{self.intervals} are given with each value."] if some else []
         return " ".join([self.caption, *below, self.about])
 
 
@@ -278,6 +279,7 @@ def task_table(section: TaskSection, display: DisplayNames) -> PaperTable:
         tuple(_chance(section, c) for c in columns),
         (*dict.fromkeys(n for _, notes in made for n in notes), *(f"* {text}" for text in cautions)),
         _about([section]),
+        section.intervals,
     )
 
 

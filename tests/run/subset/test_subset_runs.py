@@ -134,7 +134,9 @@ def test_the_same_request_is_reported_from_the_store(world: Path, capsys: pytest
     assert on_subset(world, "--name", "new") == 0
     assert race_world.calls(world / "pairs.json") == before
     assert stored(world, "new").created_at == run.created_at
-    assert "hardly a difference" in capsys.readouterr().err.replace("\n", " ")
+    said = capsys.readouterr()
+    assert "hardly a difference" in said.err.replace("\n", " ")
+    assert "estimates; 95 % interval about the complete benchmark" in said.out.replace("\n", " ")
 
 
 def test_complete_run_afterwards_is_another_run(world: Path, tmp_path: Path) -> None:
@@ -201,7 +203,9 @@ def test_runs_of_two_subsets_are_not_compared(world: Path) -> None:
 def test_report_shows_subsets_apart(world: Path, tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     assert command(["report", "--store", str(world / "store"), "--out", str(page)]) == 0
-    assert "pairs.json (informative-8-" in page.read_text()
+    text = page.read_text()
+    assert "pairs.json (informative-8-" in text
+    assert "Bars are 95 % intervals about the complete benchmark, from estimates on a subset." in text
 
 
 def test_other_commands_do_not_take_a_subset_for_a_complete_run(world: Path) -> None:
