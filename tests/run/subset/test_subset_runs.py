@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.runs.selection import one_run
 from tiepoint.run.importers import import_files
 from tiepoint.run.subset.choose import ADVICE
+from tiepoint.run.update import rescore
 from tiepoint.serve.views.run import rerun_command
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -111,6 +113,16 @@ def test_estimates_equal_plain_loops(world: Path) -> None:
     assert (score.low, score.high) == pytest.approx((max(0, mean - 1.96 * se), min(1, mean + 1.96 * se)))
     assert f"8 of {PAIRS} pairs" in str(score.note)
     assert len(run.scores) > 1  # equal weights estimate every mean over the same pairs
+
+
+def test_scores_of_an_older_version_are_estimated_again(world: Path) -> None:
+    run = stored(world, "new")
+    older = replace(run, manifest=run.manifest.model_copy(update={"scoring": 1}))
+    with Store.open(world / "store") as store:
+        made = rescore(store, older)
+    assert [(s.metric, s.group, s.value, s.low) for s in made.scores] == [
+        (s.metric, s.group, s.value, s.low) for s in run.scores
+    ]
 
 
 def test_the_command_that_repeats_a_run_names_its_subset(world: Path) -> None:
