@@ -143,6 +143,8 @@ def test_intervals_over_sets_and_pairs_equal_plain_loops(runs: dict[str, Run], s
     se = sum(d.var(ddof=1) / 120 for d in both) ** 0.5 / 12
     assert (gap.low, gap.high) == pytest.approx((-gaps.mean() - 1.96 * se, -gaps.mean() + 1.96 * se))
     assert not over_pairs.pairs
+    with pytest.raises(InputError, match="`margin` needs a test over scenes or sets"):
+        tp.compare(two, task=TASK, group="cluster=pair,threshold_deg=5", store=store, margin=1.0)
     assert "They say nothing about other scenes" in str(over_pairs)
 
 

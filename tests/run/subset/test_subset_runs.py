@@ -196,6 +196,8 @@ def test_compare_leaves_subsets_out_unless_named(world: Path) -> None:
         squares = sum((a - b) ** 2 for a, b in pairwise(d))
         half = 1.96 * ((1 - (8 / PAIRS) ** 2) * 8 / 14 * squares) ** 0.5
         assert gaps[other].high == pytest.approx(gaps[other].difference + half)
+    both = [tp.load(method, store=store) for method in ("new", "good")]
+    assert {r.method for r in tp.compare(both, task=TASK, group=GROUP).rows} == {"new", "good"}
     with pytest.raises(UnknownNameError, match="subset with runs"):
         tp.compare(task=TASK, group=GROUP, store=store, subset="informative-9-x")
     with pytest.raises(InputError, match="`margin` needs complete runs"):
