@@ -259,7 +259,8 @@ def compare(
     asked = [str(r) for r in named]
     if dataset is not None:
         chosen = of_dataset(chosen, dataset)
-    chosen, told = of_subset(chosen, subset, asked)
+    given = [r.id for r in runs if isinstance(r, Run)]
+    chosen, told = of_subset(chosen, subset, [*asked, *given])
     notes += told
     if split is not None:
         chosen = of_split(chosen, split, asked)

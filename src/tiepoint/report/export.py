@@ -223,7 +223,7 @@ def _latex(section: TaskSection) -> str:
     step = LATEX_COLUMNS
     pieces = [range(i, min(i + step, len(table.columns))) for i in range(0, len(table.columns), step)]
     where = f", on {section.dataset}" if section.dataset else ""
-    caption = f"{section.task}, protocol {section.protocol}{where}; 95 % confidence intervals over scenes."
+    caption = f"{section.task}, protocol {section.protocol}{where}; {section.intervals}."
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
     names = distinct_short_names([row.name for row in table.rows], MAX_NAME_CHARS)
     for piece in pieces:

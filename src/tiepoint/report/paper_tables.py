@@ -83,11 +83,12 @@ class PaperTable:
     chance: tuple[str, ...]
     notes: tuple[str, ...] = ()
     about: str = ""
+    intervals: str = "95 % confidence intervals over scenes"
 
     def full_caption(self, intervals: bool = False) -> str:
         """Return the complete caption. It mentions intervals if the table shows them."""
         some = intervals and any(c.interval_text for _, cells in self.rows for c in cells)
-        below = ["95 % confidence intervals over scenes are given with each value."] if some else []
+        below = [f"{self.intervals} are given with each value."] if some else []
         return " ".join([self.caption, *below, self.about])
 
 
@@ -278,6 +279,7 @@ def task_table(section: TaskSection, display: DisplayNames) -> PaperTable:
         tuple(_chance(section, c) for c in columns),
         (*dict.fromkeys(n for _, notes in made for n in notes), *(f"* {text}" for text in cautions)),
         _about([section]),
+        section.intervals,
     )
 
 
@@ -305,9 +307,10 @@ def task_columns(section: TaskSection) -> list[Column]:
     """Return the columns of a task's table: the headline metric by the first keys of `BY`, then `all`."""
     head = (section.metric, section.group)
     over_all = _head(section)
-    own = [g for m, g in section.columns if m == section.metric and g != section.group]
+    own = [g for m, g in section.columns if m == section.metric]
     for keys in BY:
-        found = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
+        named = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
+        found = [g for g in named if g != section.group or keys[0] in ALONE]
         if 2 <= len(found) <= MAX_PAPER_COLUMNS:
             return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
     task, runs = section.definition, section.runs

@@ -16,6 +16,9 @@ from ..store.stored_run import SubsetFacts, SubsetStratum
 from ..tasks.base import Task
 from ..tasks.capabilities import unit_values_of
 
+ESTIMATED = "estimated from"
+"""Start of the notes of scores that a subset estimates."""
+
 
 def subset_scores(subset: SubsetFacts, task: Task, records: Mapping[str, Records]) -> list[Score]:
     """Return the estimates of all scores of a subset, with intervals about the complete benchmark."""
@@ -30,7 +33,7 @@ def subset_score(subset: SubsetFacts, values: Mapping[str, float], metric: str, 
     value, se = subset_estimate(subset, values)
     low, high = (None, None) if se is None else (value - Z_95 * se, value + Z_95 * se)
     n = len(subset.units)
-    note = f"estimated from {n:,} of {subset.total:,} {subset.unit}s; interval about these {subset.total:,}"
+    note = f"{ESTIMATED} {n:,} of {subset.total:,} {subset.unit}s; interval about these {subset.total:,}"
     return Score(metric, group, value, n, subset.protocol, low=low, high=high, note=note)
 
 

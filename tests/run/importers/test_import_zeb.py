@@ -143,6 +143,8 @@ def test_intervals_over_sets_and_pairs_equal_plain_loops(runs: dict[str, Run], s
     se = sum(d.var(ddof=1) / 120 for d in both) ** 0.5 / 12
     assert (gap.low, gap.high) == pytest.approx((-gaps.mean() - 1.96 * se, -gaps.mean() + 1.96 * se))
     assert not over_pairs.pairs
+    with pytest.raises(InputError, match="`margin` needs a test over scenes or sets"):
+        tp.compare(two, task=TASK, group="cluster=pair,threshold_deg=5", store=store, margin=1.0)
     assert "They say nothing about other scenes" in str(over_pairs)
 
 
@@ -192,6 +194,8 @@ def test_commands_and_report_work(store: Path, tmp_path: Path, capsys: pytest.Ca
     page = (tmp_path / "r.html").read_text()
     assert "gim_lightglue" in page
     assert "52.39" in page
+    assert "Multi-FoV have one scene, so nothing is tested" in page
+    assert r"\multicolumn{1}{c}{at 5$^{\circ}$}" in page
     assert command(["store", "check", "--store", str(store)]) == 0
     again = tmp_path / "again"
     capsys.readouterr()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.runs.selection import one_run
 from tiepoint.run.importers import import_files
 from tiepoint.run.subset.choose import ADVICE
+from tiepoint.run.update import rescore
 from tiepoint.serve.views.run import rerun_command
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -113,6 +115,16 @@ def test_estimates_equal_plain_loops(world: Path) -> None:
     assert len(run.scores) > 1  # equal weights estimate every mean over the same pairs
 
 
+def test_scores_of_an_older_version_are_estimated_again(world: Path) -> None:
+    run = stored(world, "new")
+    older = replace(run, manifest=run.manifest.model_copy(update={"scoring": 1}))
+    with Store.open(world / "store") as store:
+        made = rescore(store, older)
+    assert [(s.metric, s.group, s.value, s.low) for s in made.scores] == [
+        (s.metric, s.group, s.value, s.low) for s in run.scores
+    ]
+
+
 def test_the_command_that_repeats_a_run_names_its_subset(world: Path) -> None:
     text = rerun_command(tp.load("new", store=world / "store"))
     assert "--subset informative:8 --design ordered --references " in text
@@ -134,7 +146,9 @@ def test_the_same_request_is_reported_from_the_store(world: Path, capsys: pytest
     assert on_subset(world, "--name", "new") == 0
     assert race_world.calls(world / "pairs.json") == before
     assert stored(world, "new").created_at == run.created_at
-    assert "hardly a difference" in capsys.readouterr().err.replace("\n", " ")
+    said = capsys.readouterr()
+    assert "hardly a difference" in said.err.replace("\n", " ")
+    assert "estimates; 95 % interval about the complete benchmark" in said.out.replace("\n", " ")
 
 
 def test_complete_run_afterwards_is_another_run(world: Path, tmp_path: Path) -> None:
@@ -182,6 +196,8 @@ def test_compare_leaves_subsets_out_unless_named(world: Path) -> None:
         squares = sum((a - b) ** 2 for a, b in pairwise(d))
         half = 1.96 * ((1 - (8 / PAIRS) ** 2) * 8 / 14 * squares) ** 0.5
         assert gaps[other].high == pytest.approx(gaps[other].difference + half)
+    both = [tp.load(method, store=store) for method in ("new", "good")]
+    assert {r.method for r in tp.compare(both, task=TASK, group=GROUP).rows} == {"new", "good"}
     with pytest.raises(UnknownNameError, match="subset with runs"):
         tp.compare(task=TASK, group=GROUP, store=store, subset="informative-9-x")
     with pytest.raises(InputError, match="`margin` needs complete runs"):
@@ -201,7 +217,9 @@ def test_runs_of_two_subsets_are_not_compared(world: Path) -> None:
 def test_report_shows_subsets_apart(world: Path, tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     assert command(["report", "--store", str(world / "store"), "--out", str(page)]) == 0
-    assert "pairs.json (informative-8-" in page.read_text()
+    text = page.read_text()
+    assert "pairs.json (informative-8-" in text
+    assert "Bars are 95 % intervals about the complete benchmark, from estimates on a subset." in text
 
 
 def test_other_commands_do_not_take_a_subset_for_a_complete_run(world: Path) -> None:

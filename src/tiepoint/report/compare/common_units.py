@@ -25,11 +25,12 @@ def with_common_units(
     task = stored_task(runs[0].task)
     if not {"lists", "all"} & set(allow) or len({run.manifest.lists for run in runs}) < 2:
         return runs, []
-    if not isinstance(task, HasCommonUnits):
+    # Imported results have one record for all units.
+    if not isinstance(task, HasCommonUnits) or any(len(run.manifest.units) != 1 for run in runs):
         return runs, []
-    records = [scored_records(run, task, protocol) for run in runs]
-    common = task.common_units([own[0] for own in records if len(own) == 1])
-    if common is None or any(len(own) != 1 for own in records):
+    records = [own for run in runs for own in scored_records(run, task, protocol)]
+    common = task.common_units(records) if len(records) == len(runs) else None
+    if common is None:
         return runs, []
     if not len(common[0]):
         raise InputError("these runs have no unit in common; compare runs on the same data")

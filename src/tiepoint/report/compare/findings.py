@@ -104,7 +104,10 @@ def find_in_comparison(c: Comparison, canaries: Sequence[str] | None = None) -> 
     found = ComparisonFinding(first.method, value, second.method, f"{gap}{unit}")
     separated = _separated_from(c, first.method) if first.tested else {}
     if second.method not in separated or not isinstance(c.pairs, PairRows):
-        why = c.caution or f"{first.method if not first.tested else second.method} has no scene values"
+        name = first.method if not first.tested else second.method
+        missing = "the scores are estimates" if c.design else f"{name} has no scene values"
+        reason = next((note for note in c.notes if note.startswith("no interval")), missing)
+        why = c.caution or reason
         sentence = f"{first.method} leads {second.method} by {gap}{unit}; {why}, so nothing is tested."
         return replace(found, why=why, sentence=sentence)
     pair = c.pairs.one(first.method, second.method)

@@ -124,6 +124,8 @@ def _compare_complete(
     baseline = None if baseline is None else _table_name(baseline, named)
     chosen = {name: _score(name, s, metric, group) for name, s in scores.items()}
     if is_over_pairs(group):
+        if margin is not None:
+            raise InputError("`margin` needs a test over scenes or sets; choose a group without cluster=pair")
         told = check_metadata(
             {name: _meta(run) for name, run in named.items()}, allow, _remedy(list(named), runs)
         )

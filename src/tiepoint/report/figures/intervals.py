@@ -51,7 +51,7 @@ def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]
     bars = "No confidence intervals: there are too few scenes, or none are known."
     if any(r[2] is not None for r in rows):
-        bars = "Bars are 95 % confidence intervals over scenes."
+        bars = f"Bars are {section.intervals}."
     label = f"{section.score_words} of each method"
     picture = Drawing(
         draw,

@@ -117,6 +117,13 @@ class TaskSection:
         return stored_task(self.task)
 
     @property
+    def intervals(self) -> str:
+        """What the intervals of the section are about: scenes, or the benchmark that a subset is part of."""
+        if any(r.manifest.subset is not None for r in self.runs):
+            return "95 % intervals about the complete benchmark, from estimates on a subset"
+        return "95 % confidence intervals over scenes"
+
+    @property
     def info(self) -> MetricInfo:
         """Description of the headline metric."""
         return metric_info(self.definition.info, self.metric)

@@ -146,7 +146,8 @@ def of_subset(
         or any(r.id.startswith(name) for name in named)
         or (r.method not in methods and (bool(requested) or not complete))
     ]
-    left = sorted({r.manifest.subset.name for r in runs if r.manifest.subset is not None and r not in kept})
+    ids = {r.id for r in kept}
+    left = sorted({r.manifest.subset.name for r in runs if r.manifest.subset is not None and r.id not in ids})
     notes = [f"runs on subsets are left out: {first_few(left)}; `subset` compares them"] if left else []
     return kept, notes
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.scores import ScoreRow, caution_notes
 from ...run.result import Run
+from ...run.subset_scores import ESTIMATED
 from ...tasks import stored_task
 from ...tasks.base import Column, MetricInfo, Task
 from ...tasks.info import metric_info, summary_metrics, table_columns
@@ -319,6 +320,8 @@ def intervals_text(scores: Sequence[ScoreRow | None]) -> str:
     >>> intervals_text([ScoreRow("", "", "", 0.5, 1, note="alpha 0.1; 4 scenes: no interval below 6")])
     'no confidence interval: 4 scenes: no interval below 6'
     """
+    if any(s is not None and (s.note or "").startswith(ESTIMATED) for s in scores):
+        return "estimates; 95 % interval about the complete benchmark"
     if any(s is not None and s.low is not None for s in scores):
         return "95 % confidence interval"
     notes = {s.note for s in scores if s is not None and s.note}
