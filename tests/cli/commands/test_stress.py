@@ -66,7 +66,7 @@ def test_stress_json_has_curves_and_warnings(
     assert any("6 of 6 images were reduced to 44 px" in w for w in found["warnings"])
 
 
-def test_run_shows_plots_and_reports_curves(
+def test_run_shows_scores_and_plots_curves(
     world: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = ["--store", world["store"]]
@@ -84,6 +84,11 @@ def test_run_shows_plots_and_reports_curves(
     assert tiepoint(["plot", "--json", *store]) == 0
     kinds = {f["kind"] for f in json.loads(capsys.readouterr().out)}
     assert "stress" in kinds
+
+
+@pytest.mark.slow
+def test_report_has_curves_and_limits(world: dict[str, Any], tmp_path: Path) -> None:
+    store = ["--store", world["store"]]
     page = tmp_path / "report.html"
     assert tiepoint(["report", "--out", str(page), "-q", *store]) == 0
     text = page.read_text()
