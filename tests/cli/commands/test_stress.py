@@ -86,6 +86,20 @@ def test_run_shows_scores_and_plots_curves(
     assert "stress" in kinds
 
 
+def test_plot_stress_without_stress_runs_states_what_it_shows(
+    world: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", str(tmp_path)]
+    (tmp_path / "seq" / "v_a").mkdir(parents=True)
+    for k in (1, 2):
+        (tmp_path / "seq" / "v_a" / f"{k}.png").write_bytes((Path(world["images"]) / "s5.png").read_bytes())
+    (tmp_path / "seq" / "v_a" / "H_1_2").write_text("1 0 0\n0 1 0\n0 0 1\n")
+    line = ["run", world["methods"][0], "--task", "keypoints/geometry", "--data", str(tmp_path / "seq")]
+    assert tiepoint([*line, *store, "-q"]) == 0
+    assert tiepoint(["plot", "stress", *store]) == 2
+    assert "it shows runs of the tasks stress/KIND" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_report_has_curves_and_limits(world: dict[str, Any], tmp_path: Path) -> None:
     store = ["--store", world["store"]]
