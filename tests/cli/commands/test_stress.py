@@ -63,7 +63,7 @@ def test_stress_json_has_curves_and_warnings(
     still = next(c for c in found["curves"] if c["method"] == "Still")
     assert still["mean"] == [1.0] * 8
     assert still["breakdown"] == {"level": 12.0, "beyond_last_level": True, "nothing_at_first_level": False}
-    assert any("6 of 6 images were reduced to 44 px" in w for w in found["warnings"])
+    assert any("reduced 6 of 6 images to 44 px" in w for w in found["warnings"])
 
 
 def test_run_shows_scores_and_plots_curves(
