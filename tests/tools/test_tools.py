@@ -75,7 +75,7 @@ def test_stress_from_python(tmp_path: Path) -> None:
     images = write_images(tmp_path)
     methods = [f"{tmp_path / 'mine.py'}:{name}" for name in ("Still", "Sharp")]
     store = tmp_path / "store"
-    with pytest.warns(UserWarning, match="reduced to 40 px"):
+    with pytest.warns(UserWarning, match="reduced 6 of 6 images to 40 px"):
         found = stress(methods, images=images, kinds=["noise", "rotation"], max_side=40, seed=3, store=store)
     assert [r.task for r in found.runs] == ["stress/rotation"] * 2 + ["stress/noise"] * 2
     frame = found.to_frame()

@@ -118,7 +118,8 @@ def quantise(image: Array, cosines: Array, factors: Array, steps: Array) -> Arra
 
     The DCT is `factors` times the product with `cosines` on both sides. Halves are rounded away from 0.
     Incomplete blocks repeat the last row and column. The order of all sums is fixed, because the last bit
-    decides coefficients that are halves.
+    decides coefficients that are halves. The square of 1/sqrt(2) is just below 1/2 in float64, so that exact
+    halves of the mean coefficient are rounded towards 0.
     """
     h, w, channels = image.shape
     out = np.empty_like(image)

@@ -63,10 +63,10 @@ def test_stress_json_has_curves_and_warnings(
     still = next(c for c in found["curves"] if c["method"] == "Still")
     assert still["mean"] == [1.0] * 8
     assert still["breakdown"] == {"level": 12.0, "beyond_last_level": True, "nothing_at_first_level": False}
-    assert any("6 of 6 images were reduced to 44 px" in w for w in found["warnings"])
+    assert any("reduced 6 of 6 images to 44 px" in w for w in found["warnings"])
 
 
-def test_run_shows_plots_and_reports_curves(
+def test_run_shows_scores_and_plots_curves(
     world: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = ["--store", world["store"]]
@@ -84,6 +84,25 @@ def test_run_shows_plots_and_reports_curves(
     assert tiepoint(["plot", "--json", *store]) == 0
     kinds = {f["kind"] for f in json.loads(capsys.readouterr().out)}
     assert "stress" in kinds
+
+
+def test_plot_stress_without_stress_runs_states_what_it_shows(
+    world: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", str(tmp_path)]
+    (tmp_path / "seq" / "v_a").mkdir(parents=True)
+    for k in (1, 2):
+        (tmp_path / "seq" / "v_a" / f"{k}.png").write_bytes((Path(world["images"]) / "s5.png").read_bytes())
+    (tmp_path / "seq" / "v_a" / "H_1_2").write_text("1 0 0\n0 1 0\n0 0 1\n")
+    line = ["run", world["methods"][0], "--task", "keypoints/geometry", "--data", str(tmp_path / "seq")]
+    assert tiepoint([*line, *store, "-q"]) == 0
+    assert tiepoint(["plot", "stress", *store]) == 2
+    assert "it shows runs of the tasks stress/KIND" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_report_has_curves_and_limits(world: dict[str, Any], tmp_path: Path) -> None:
+    store = ["--store", world["store"]]
     page = tmp_path / "report.html"
     assert tiepoint(["report", "--out", str(page), "-q", *store]) == 0
     text = page.read_text()

@@ -172,7 +172,7 @@ def test_large_images_are_reduced_and_reported(tmp_path: Path) -> None:
     assert data.read_item("wide/blur-0").image1.shape == (46, 100, 3)
     assert data.read_item("small/blur-0").image0.shape == (40, 50, 3)
     reduced, few = data.warnings
-    assert reduced == "1 of 2 images were reduced to 100 px on the longer side; `max_side` changes this"
+    assert reduced == "reduced 1 of 2 images to 100 px on the longer side; `max_side` changes this"
     assert "no interval with 2 images" in few
     assert opened("blur", tmp_path, max_side=0).read_item("wide/blur-0").image0.shape == (60, 130, 3)
 

@@ -128,6 +128,8 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
             near, others = close_names(kind, known)
             titles, existing = first_few([s.title for s in found]), first_few(near + others, 20)
             reason = "no method has the values it shows"
+            if kind == "stress":
+                reason = "it shows runs of the tasks stress/KIND"
             if kind in COST_KINDS.values():
                 how = "" if kind == "bytes" else "; rerun the methods with `run --time`"
                 reason = f"it needs three methods with a measured cost{how}"

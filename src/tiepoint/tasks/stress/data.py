@@ -94,14 +94,14 @@ class OpenStress(BaseTaskData):
         count, reduced = len(originals), sum(size != originals[s] for s, size in self.sizes.items())
         if reduced:
             found.append(
-                f"{reduced} of {count_text(count, 'image')} were reduced to {self.options.max_side} px on "
-                "the longer side; `max_side` changes this"
+                f"reduced {reduced} of {count_text(count, 'image')} to {self.options.max_side} px on the "
+                "longer side; `max_side` changes this"
             )
         small = [s for s, size in self.sizes.items() if min(size) < SMALLEST_PX]
         if small:
             found.append(
-                f"{count_text(len(small), 'image')} have a side below {SMALLEST_PX} px ({small[0]}); the "
-                "scores say little"
+                f"{count_text(len(small), 'image')} with a side below {SMALLEST_PX} px ({small[0]}): the scores "
+                "say little; use larger images"
             )
         if count < LEAST_SCENES:
             found.append(

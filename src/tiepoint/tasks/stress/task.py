@@ -74,8 +74,8 @@ class Stress(MeansOfUnits, BaseTask):
             _metrics(kind),
             columns=(*METRICS, "breakdown_corner"),
             summary_metrics=("corner", "breakdown_corner"),
-            table_note="scores are means over all levels; synthetic changes of one plane do not show the order of "
-            "methods on photographs",
+            table_note="scores are means over all levels; synthetic changes of one plane do not show the "
+            "order of methods on photographs",
             cite=(ASIFT,) if kind.name == "tilt" else (),
             licence="images: the licence of their dataset",
             title=f"Stress: {kind.name}",
