@@ -116,7 +116,7 @@ def test_turned_image_is_scored_with_turned_truth(tmp_path: Path, turn: int, mir
 
 
 def test_turn_other_than_quarters_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown value of turn '45'. Known: 0, 180, 270, 90"):
+    with pytest.raises(InputError, match=r"unknown value of turn '45'\. Known: 0, 180, 270, 90"):
         TASK.options.parse(TASK.name, {"turn": "45"})
 
 

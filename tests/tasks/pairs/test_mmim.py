@@ -160,3 +160,11 @@ def test_unknown_category_and_other_data_are_refused(mmim: Path, tmp_path: Path)
         TASK.open(mmim, {"categories": "Medical/Retinas"})
     with pytest.raises(InputError, match="use homography/pairs"):
         TASK.open(world.write_planes(tmp_path), {})
+
+
+def test_reports_have_no_pictures_of_the_dataset() -> None:
+    from types import SimpleNamespace
+
+    from tiepoint.report.html_page import _pictures
+
+    assert _pictures(SimpleNamespace(definition=TASK)) is None  # type: ignore[arg-type]

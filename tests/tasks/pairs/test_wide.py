@@ -17,6 +17,7 @@ import crossmodal_golden as crossmodal
 import tiepoint as tp
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
 from tiepoint.core.errors import InputError
+from tiepoint.core.records import Records
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.two_view.estimator import estimator_library_versions
 from tiepoint.geometry.two_view.homography_errors import visible_error, visible_error_float32
@@ -338,6 +339,38 @@ def test_loma_without_f_scores_recorded_recall_of_horizontal_lines(tmp_path: Pat
     assert "15 pairs; at most 90.9 %" in values[0]["maa_10px", "all"]["note"]
     exact = run(given, "wxbs/fundamental", WXBS, tmp_path / "store")
     assert exact["maa", "all"]["value"] == 0  # a failure is a failure
+
+
+def test_loma_steps_lead_from_printed_mean_to_exact() -> None:
+    rng = np.random.default_rng(0)
+    task = TASKS.load("wxbs/fundamental")
+    assert task.intermediate_comparisons(["exact", "loma"]) == ("loma",)
+    assert task.intermediate_comparisons(["exact", TOOL]) == ()
+
+    def record(repeats: int, ok: bool) -> Records:
+        distance = rng.uniform(0, 25, 6 * repeats)
+        return Records(
+            "pair",
+            {"repeat": np.repeat(np.arange(repeats), 6), "distance_px": distance},
+            {
+                "pair": str(rng.integers(1 << 40)),
+                "scene": str(rng.integers(1 << 40)),
+                "dataset": "",
+                "facts": {},
+                "strata": {},
+                "ok": [ok] * repeats,
+                "matches": 9,
+                "inliers": [5] * repeats,
+            },
+        )
+
+    own, last = [record(1, k > 0) for k in range(4)], [record(3, True) for _ in range(4)]
+    (table,) = task.convention_steps_between({"loma": own, "exact": last})
+    printed = {(s.metric, s.group): s.value for s in task.score(own, "loma")}
+    exact = {(s.metric, s.group): s.value for s in task.score(last, "exact")}
+    assert table.steps[0][1] == pytest.approx(printed["maa_10px", "all"])
+    assert table.steps[1][1] < table.steps[0][1]
+    assert table.steps[-1][1] == pytest.approx(exact["maa", "all"])
 
 
 def test_loma_averages_eleven_thresholds(clicked: Path, tmp_path: Path) -> None:

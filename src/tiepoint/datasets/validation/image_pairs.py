@@ -17,7 +17,7 @@ from ...formats.image.reader import read_image
 from ..image_pairs.builder import NEEDS, PairDraft, assemble_pairs
 from ..image_pairs.ground_truth import PairTruth
 from ..image_pairs.pair import ImagePair
-from ..image_pairs.planes import plane_facts, plane_problems
+from ..image_pairs.planes import plane_facts
 from ..image_pairs.problems import PairProblems
 from ..image_pairs.reader import detect_layout
 from .truth_check import TruthReport, check_ground_truth
@@ -61,9 +61,8 @@ def check_pairs(
         warnings = findings.end()
     except ProblemsError as e:
         return PairsReport(title, facts, e.problems, truths=truths)
-    crossed = [f"{problem}; homography/pairs refuses it" for problem in plane_problems(truths)]
     found = check_ground_truth(truths, reread=True) if deep else TruthReport()
-    return PairsReport(title, facts, (), (*warnings, *crossed, *found.warnings), found.notes, truths)
+    return PairsReport(title, facts, (), (*warnings, *found.warnings), found.notes, truths)
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:

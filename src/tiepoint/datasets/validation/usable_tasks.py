@@ -12,6 +12,7 @@ from ..hpatches.dataset import HPatchesDataset
 from ..hpatches.layout import LEVEL_IMAGES, NOISES
 from ..hpatches.splits import WHOLE, known_splits, split_problems
 from ..image_pairs.ground_truth import PairTruth
+from ..image_pairs.planes import plane_problems
 
 _MATCHER = '"sift?matcher=mnn&ratio=0.8"'
 Protocols = Callable[[str], Sequence[str]]
@@ -104,14 +105,16 @@ def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
     if all(t.T_0to1 is not None and t.K0 is not None and t.K1 is not None for t in truths):
         found.append(UsableTask(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
     dataset = truths[0].pair.dataset
-    planes = ("mmim/homography",) if dataset == "mmim" else ()
+    usable = not plane_problems(truths)
+    planes = ("mmim/homography",) if dataset == "mmim" and usable else ()
+    own = ("homography/pairs",) if usable else ()
     for keys, method, tasks in (
         ({"corrs"}, matcher, ("wxbs/fundamental", "wxbs/points")),
         ({"H"}, matcher, (*planes, "evd/homography")),
-        ({"H", "landmarks"}, matcher, ("homography/pairs",)),
+        ({"H", "landmarks"}, matcher, own),
         ({"points0"}, dense, ("satast/points" if dataset == "satast" else "semantic/pck",)),
     ):
-        if all(keys & truth.annotations.keys() for truth in truths):
+        if tasks and all(keys & truth.annotations.keys() for truth in truths):
             found.append(UsableTask(tasks, _run(method, tasks, root), note))
     if have_images and dataset == "pf-willow" and any(root.glob("*/*.mat")):
         found.append(UsableTask(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))

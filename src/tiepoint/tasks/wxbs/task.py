@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -25,8 +25,10 @@ from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matc
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from ..pairs.score import SEED_SPREAD, model_facts, pair_facts, without_model
 from ..scene_means import with_protocol
+from ..steps import StepTable
 from ..unit_values import Means
 from .score import score_fundamental, score_loma, score_points
+from .steps import loma_steps
 
 Floats = NDArray[np.float64]
 TOOL = "wxbs-benchmark"
@@ -149,6 +151,14 @@ class WxbsFundamental(WxbsTask):
             score_loma(records) if protocol == LOMA else score_fundamental(records, exact=protocol == "exact")
         )
         return with_protocol(made, protocol)
+
+    def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
+        """Return the comparison of `loma`, if it was run in addition to `exact`."""
+        return (LOMA,) if {"exact", LOMA} <= set(protocols) else ()
+
+    def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+        """Return the mean recall after each step from `loma` to `exact`."""
+        return loma_steps(records[LOMA], records["exact"])
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Return a warning about pairs without F."""
