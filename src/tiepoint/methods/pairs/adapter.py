@@ -17,7 +17,7 @@ from ...formats.image.reader import to_grey
 from ...geometry.correspondence import in_view
 from ..base import Finish
 from ..output_checks import output_array
-from ..user_code import copy_for_user, user_failure, view_for_user
+from ..user_code import copy_for_user, is_builtin_class, user_failure, view_for_user
 
 FORMS = (
     "expected (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) "
@@ -247,7 +247,7 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
             item, payload = waiting.popleft()
             yield item, partial(checked, item, payload, [made])
 
-    if hasattr(thing, "match_stream"):
+    if is_builtin_class(type(thing)) and hasattr(thing, "match_stream"):
         extract.stream = stream  # type: ignore[attr-defined]
     return extract
 
