@@ -19,7 +19,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.formats.image.reader import read_image, write_image
 from tiepoint.geometry.two_view.estimator import import_library
 from tiepoint.report.choice_text import warnings
-from tiepoint.run.choose.candidates import is_classical
+from tiepoint.run.choose.candidates import is_classical, is_grid
 from tiepoint.run.choose.engine import ChoiceRequest, choose_method, rotation_deg
 from tiepoint.run.choose.result import Choice
 from tiepoint.store.store import Store
@@ -309,3 +309,15 @@ def test_stress_scores_are_read_nowhere() -> None:
             names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             assert not any("stress" in text for text in [*names, module]), path
+
+
+def test_grids_of_several_zooms_are_grids_and_detectors_are_not() -> None:
+    rng = np.random.default_rng(0)
+    two = np.vstack([rng.integers(0, int(512 / step), (500, 2)) * step for step in (13.3, 6.15)])
+    assert is_grid(two)
+    assert not is_grid(rng.uniform(0, 500, (2000, 2)))
+    assert not is_grid((rng.integers(0, 100, (300, 2)) + 200).astype(np.float64))  # corners on one object
+    assert not is_grid(
+        (4 * rng.integers(0, 1024, (2000, 2))).astype(np.float64)
+    )  # whole pixels of a reduced image
+    assert not is_grid(two[:99])
