@@ -225,12 +225,12 @@ def test_dense_beside_sparse_is_refused(photos: Path, tmp_path: Path, store: Pat
     big = tmp_path / "big"
     big.mkdir()
     for k in range(2):
-        write_image(big / f"{k}.png", texture(40 + k, (320, 240)))
+        write_image(big / f"{k}.png", np.ascontiguousarray(texture(40)[8 * k : 184 + 8 * k, :240]))
     with pytest.raises(InputError, match=r"grid.*or matches on a grid and"):
         choose([SIFT, "sift@grid?step_px=8"], big, store)
-    found = choose(["dis", "farneback"], photos, store, limit=3)
+    found = choose(["dis", "farneback"], photos, store, limit=1)
     assert all(c.dense for c in found.candidates.values())
-    assert choose(["dis", Dark(-1)], photos, store, limit=3).leader == "dis"
+    assert choose(["dis", Dark(-1)], photos, store, limit=1).leader == "dis"
 
 
 def test_few_confirmed_pairs_add_more_once(tmp_path: Path, store: Path) -> None:
