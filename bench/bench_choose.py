@@ -42,10 +42,8 @@ METHODS = (
     f"brief@fast{RATIO}",
     f"daisy@gftt{RATIO}",
 )
-GRIDS = (
-    f"xfeat?weights={DATA / 'weights/xfeat_onnx/xfeat_dense.onnx'}",
-    f"sift@grid?step_px=8{RATIO.replace('?', '&')}",
-)
+_XFEAT = f"xfeat?weights={DATA / 'weights/xfeat_onnx/xfeat_dense.onnx'}"
+GRIDS = (_XFEAT, f"{_XFEAT}&ratio=0.95")
 DENSE = ("zero", "homography", "sparse", "dis", "farneback", "deepflow", "pcaflow")
 SIDE = 512
 SEEDS = 50
@@ -260,6 +258,7 @@ def breaking(root: Path) -> None:
         for kind, methods in {"flows": DENSE, "grids": GRIDS, "sparse": METHODS[:2]}.items():
             choice = compare(methods, images, pairs, root)
             show(f"{name}, {kind}", choice, plane_scores(choice, H))
+            sys.stdout.flush()
     for label, make in STRUCTURES.items():
         images = root / label.replace(" ", "_")
         images.mkdir()

@@ -33,10 +33,10 @@ def texture(seed: int, size: tuple[int, int] = (256, 224)) -> np.ndarray:
 
     rng = np.random.default_rng(seed)
     total = np.zeros(size[::-1])
-    for step in (4, 8, 16, 32):
+    for step in (6, 12, 24):
         small = rng.normal(size=(size[1] // step, size[0] // step))
         total += cv2.resize(small, size, interpolation=cv2.INTER_CUBIC)
-    grey = np.clip(128 + 38 * total, 0, 255).astype(np.uint8)
+    grey = np.clip(128 + 44 * total, 0, 255).astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2)
 
 

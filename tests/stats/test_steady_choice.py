@@ -126,6 +126,7 @@ def test_turned_images_classical_methods_first_golden() -> None:
     assert all(found.differences[name].ahead for name in found.methods[-2:])
 
 
+@pytest.mark.slow
 @needs_golden
 def test_claims_are_rarely_against_the_true_order_golden() -> None:
     """The keys of the pairs, which seed the intervals, are not recorded: counts differ a little."""

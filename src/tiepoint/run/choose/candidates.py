@@ -15,10 +15,10 @@ _OUTSIDE = ("files", "vismatch", "exec")
 """Methods whose matches come from elsewhere, so that it is unknown what they are."""
 GRID_MATCHES = 100
 """Number of matches from which they are tested for a grid."""
-GRID_LINES = 256
-"""Number of lines along the longer side of an image up to which points are on a grid."""
-GRID_STEP_PX = 2.0
-"""Minimum step of a grid. Points at whole pixels have smaller ones."""
+GRID_POSITIONS = 512
+"""Largest number of coordinates along a side that points without a grid are assumed to be drawn from."""
+GRID_SHARE = 0.5
+"""Share of the expected number of different coordinates up to which points are on a grid."""
 
 
 def is_classical(config: Mapping[str, Any]) -> bool:
@@ -55,18 +55,23 @@ def is_dense_config(config: Mapping[str, Any]) -> bool:
     return str(config.get("method", "")).startswith("dense/")
 
 
-def is_grid(points: NDArray[np.float64], size: tuple[int, int]) -> bool:
+def is_grid(points: NDArray[np.float64]) -> bool:
     """Return whether points (n, 2) are on a coarse grid, as those of flows and semi-dense matchers.
 
-    `size` is (width, height) of their image. Points at whole pixels of a smaller image are not.
+    Along both sides they have at most half as many different coordinates as random points at whole pixels of
+    the same area. Detectors that work at a few zooms have several grids, which count as one.
 
     >>> y, x = np.mgrid[:240:8, :320:8]
     >>> points = np.column_stack([x.ravel(), y.ravel()]).astype(float)
-    >>> is_grid(points, (320, 240)), is_grid(points / 8, (320, 240))
+    >>> is_grid(points), is_grid(np.random.default_rng(0).integers(0, 240, (900, 2)).astype(float))
     (True, False)
     """
-    if len(points) < GRID_MATCHES:
+    n = len(points)
+    if n < GRID_MATCHES:
         return False
-    gaps = [np.diff(np.unique(np.round(points[:, k], 1))) for k in (0, 1)]
-    step = max(GRID_STEP_PX, max(size) / GRID_LINES)
-    return all(len(gap) > 0 and gap.min() >= step for gap in gaps)
+    for values in np.round(points.T, 1):
+        positions = min(float(np.ptp(values)) + 1, GRID_POSITIONS)
+        expected = positions * (1 - (1 - 1 / positions) ** n)
+        if len(np.unique(values)) > GRID_SHARE * expected:
+            return False
+    return True

@@ -242,7 +242,7 @@ class _Work:
             return PairOutcome(None, failure=failures[item])
         arrays = context.arrays(item)
         matches = matches_of(arrays, f"{name} on {item}")
-        self.dense[name] |= "flow" in arrays or is_grid(matches.points0, self.sizes[named.key][0])
+        self.dense[name] |= "flow" in arrays or is_grid(matches.points0)
         meta = context.features.meta(context.feature_keys[item]) or {}
         return outcome_of(matches, self.sizes[named.key], named.key, float(meta.get("time_s", 0.0)))
 
