@@ -72,14 +72,16 @@ def in_session(session: int) -> list[int]:
     return found
 
 
-def kill(process: subprocess.Popen[bytes], way: str) -> str:
+def kill(process: subprocess.Popen[bytes], way: str, chance: random.Random) -> str:
     """Kill one part of a life. Return what was killed."""
     if way == "child":
-        found = children(process.pid)
+        while not (found := children(process.pid)) and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0, 0.8))
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        return "child" if found else "no child yet"
+        return "child" if found else "no child"
     with contextlib.suppress(ProcessLookupError):
         (os.killpg if way == "group" else os.kill)(process.pid, signal.SIGKILL)
     return way
@@ -124,7 +126,7 @@ def main() -> int:
         for _ in range(chance.randint(1, MOST_KILLS)):
             process = life(data, store)
             time.sleep(chance.uniform(0.05, 1.0) * whole)
-            way = kill(process, chance.choice(["parent", "group", "child"]))
+            way = kill(process, chance.choice(["parent", "group", "child"]), chance)
             count[way if process.poll() is None or way != "child" else "after its end"] += 1
             done += 1
             process.wait()
