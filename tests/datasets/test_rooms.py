@@ -88,6 +88,18 @@ def test_scenes_have_components_and_outliers():
         assert len(truth["cameras"]) == len(truth["images"]) + len(truth["outliers"])
 
 
+def test_reduced_textures_keep_their_content_in_place():
+    """Every view must see the same texture: the mean position of its light does not depend on the level."""
+    panel = Panel("chelsea", (-1.0, -1.0, 0.0), (2.0, 0.0, 0.0), (0.0, 2.0, 0.0))
+    found = []
+    for distance in (2.0, 6.0, 20.0):
+        texture = rooms._texture(panel, 300.0, look_at((0, 0, -distance), (0, 0, 0)))[:, :, 1]
+        u = (np.arange(texture.shape[1]) + 0.5) / texture.shape[1]
+        found.append((texture.shape[1], float((texture * u).sum() / texture.sum())))
+    assert len({width for width, _ in found}) > 1
+    np.testing.assert_allclose([place for _, place in found], found[0][1], atol=1e-4)
+
+
 def test_wrong_arguments_are_refused(tmp_path):
     with pytest.raises(UnknownNameError, match="did you mean 'arc'"):
         make_rooms(tmp_path, scenes=["arcs"])

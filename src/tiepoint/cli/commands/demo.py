@@ -62,6 +62,7 @@ ABOUT = {
     "keypoints": "detectors and descriptors on image sequences",
     "pairs": "matchers of image pairs: relative pose",
     "dense": "dense flow",
+    "sfm": "reconstruction of 5 rendered views",
 }
 """What the steps of the demo do."""
 
@@ -71,8 +72,20 @@ def _print_step(step: DemoStep) -> None:
     from ...report.runs.sections import sections
     from ...report.terminal.scores import family_table
 
-    print(f"{step.name:<10} {step.seconds:5.1f} s  {ABOUT[step.name]}", flush=True)
-    if step.runs:
+    alone = step.name == "sfm"  # too few runs for a table
+    about = ABOUT[step.name] + (f": {_areas(step)}" if alone else "")
+    print(f"{step.name:<10} {step.seconds:5.1f} s  {about}", flush=True)
+    if step.runs and not alone:
         found = {s.task: s for s in sections(step.runs)}
         order = [found[task] for task in dict.fromkeys(r.task for r in step.runs)]
         console(piped=TABLE).print(family_table(order, indent="  "))
+
+
+def _areas(step: DemoStep) -> str:
+    """Return the headline score of each run of a step in one line."""
+    found = []
+    for run in step.runs:
+        best = next((s for s in run.score_rows if (s.metric, s.group) == ("auc", "all")), None)
+        if best is not None and best.value is not None:
+            found.append(f"{run.method.partition('?')[0]} {100 * best.value:.1f}")
+    return f"auc @5° {', '.join(found)}"

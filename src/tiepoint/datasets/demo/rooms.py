@@ -25,6 +25,8 @@ Vector = NDArray[np.float64]
 FOCAL_SHARE = 0.875
 """Focal length as a share of the image width."""
 MIN_SIDE = 160
+_HALVED = 16
+"""Largest factor by which photographs are reduced."""
 _SAMPLES = 3
 """Rays per pixel along each axis."""
 _BEHIND = 0.02
@@ -144,7 +146,13 @@ def _bilinear(texture: Image, u: Vector, v: Vector) -> NDArray[np.float32]:
 
 @cache
 def _photo(name: str) -> Image:
-    return linear_photo(name)
+    """Read a photograph and crop it to sides that can be halved exactly.
+
+    Otherwise halved textures would be stretched, and views from other distances would not agree.
+    """
+    photo = linear_photo(name)
+    height, width = (side // _HALVED * _HALVED for side in photo.shape[:2])
+    return photo[:height, :width]
 
 
 def _texture(panel: Panel, focal: float, camera: RoomCamera) -> Image:
@@ -154,10 +162,11 @@ def _texture(panel: Panel, focal: float, camera: RoomCamera) -> Image:
     distance = max(0.3, float((camera.R @ middle + camera.t)[2]))
     for_metre = texture.shape[1] * panel.tiles[0] / float(np.linalg.norm(panel.across))
     step = for_metre * distance / (focal * _SAMPLES)
-    while step > 2 and min(texture.shape[:2]) >= 32:
-        h, w = (n // 2 * 2 for n in texture.shape[:2])
-        texture = texture[:h, :w].reshape(h // 2, 2, w // 2, 2, 3).mean(axis=(1, 3)).astype(np.float32)
-        step /= 2
+    halved = 1
+    while step > 2 and halved < _HALVED:
+        h, w = texture.shape[:2]
+        texture = texture.reshape(h // 2, 2, w // 2, 2, 3).mean(axis=(1, 3)).astype(np.float32)
+        step, halved = step / 2, 2 * halved
     return texture
 
 
