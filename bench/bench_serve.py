@@ -107,6 +107,8 @@ def make_store(root: Path, runs: int, scenes: int, patches: int, sets: int) -> N
                         "time_s": 1e-5 * (1 + m % 17),
                         "bytes_per_descriptor": 8 * (m % 13 + 4),
                         "time_quartiles_s": [0.9e-5 * (1 + m % 17), 1.1e-5 * (1 + m % 17)],
+                        "time_p90_s": 1.2e-5 * (1 + m % 17),
+                        "n": 48,
                     },
                 )  # fmt: skip
                 finish_run(manifest, {p: moved(own, rng) for p, own in scored.items()}, store=store)

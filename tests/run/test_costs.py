@@ -16,6 +16,7 @@ from tiepoint.cli.main import run as cli
 from tiepoint.methods.pairs.factory import FeatureMemo
 from tiepoint.report.figures.pareto import pareto_figure
 from tiepoint.report.html_page import cost_text
+from tiepoint.report.leaderboard import other_machines
 from tiepoint.report.runs.card import conditions, cost, times_differ
 from tiepoint.report.runs.sections import sections
 from tiepoint.run import costs
@@ -151,6 +152,15 @@ def test_figures_mark_other_machines(runs: list[Any]) -> None:
     assert pareto_figure(section, "bytes_per_descriptor") is not None
     assert cost_text(timed[0], timed[1], "b")[1] == "1/2 of b's time"
     assert cost_text(timed[0], timed[3], "b")[1] == "* b was timed under other conditions"
+
+
+def test_machines_of_timed_columns_are_named(runs: list[Any]) -> None:
+    def on(run: Any, cpu: str) -> Any:
+        manifest = run.manifest.model_copy(update={"machine": {"cpu": cpu, "cores": 2}})
+        return replace(run, stored=replace(run.stored, manifest=manifest))
+
+    assert other_machines([on(r, "A") for r in runs]) == ""
+    assert other_machines([on(runs[0], "A"), on(runs[1], "B")]) == "A, 2 cores; B, 2 cores"
 
 
 def test_memory_of_a_gpu_is_drawn(runs: list[Any]) -> None:

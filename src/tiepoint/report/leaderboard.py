@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ..core.formatting import count_text
 from ..core.scores import NOT_DETERMINISTIC, ScoreRow, caution_notes
 from ..run.result import Run
 from ..stats.multiplicity import join_letters
 from ..tasks.base import Column, Task
-from ..tasks.capabilities import AdjustsColumns
+from ..tasks.capabilities import AdjustsColumns, timed_metrics
 from ..tasks.info import metric_info, metric_label, score_title, table_columns
 from .cells import ScoreCell, score_cell, value_text
 from .compare.comparison import Comparison
@@ -97,7 +98,8 @@ def leaderboard(
     requested = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
     own = [s for r in section.runs for s in r.score_rows if s.protocol == section.protocol]
     columns = with_better(task, expand_columns(task, requested, section.runs), own)
-    best = [best_value(section, *c) for c in columns]
+    timed = timed_metrics(task, section.protocol) if other_machines(section.runs) else set()
+    best = [None if c[0] in timed else best_value(section, *c) for c in columns]
     comparison, reasons = compared or compare_section(section)
     notes = list(reasons)
     found = {}
@@ -126,6 +128,8 @@ def leaderboard(
     notes += [
         f"* {text}" for text in cautions_of(section.score(r, *c) for r in section.runs for c in columns)
     ]
+    if any(c[0] in timed for c in columns):
+        notes.append(f"* times of different machines are not ranked: {other_machines(section.runs)}")
     headings = tuple(heading(task, *c) for c in columns)
     chance = tuple(
         "" if (v := chance_of(section, *c)) is None else value_text(metric_info(task.info, c[0]), v)
@@ -136,6 +140,14 @@ def leaderboard(
     return Leaderboard(
         tuple(columns), headings, tuple(rows), chance, _wording(comparison), tuple(notes), titles, finding
     )
+
+
+def other_machines(runs: Sequence[Run]) -> str:
+    """Describe the machines of runs if they differ. Empty if all runs are of one machine."""
+    machines = dict.fromkeys(
+        f"{m['cpu']}, {count_text(m['cores'], 'core')}" for r in runs if (m := r.manifest.machine)
+    )
+    return "; ".join(machines) if len(machines) > 1 else ""
 
 
 def column_title(task: Task, metric: str, group: str) -> str:

@@ -118,7 +118,7 @@ def test_runs_and_comparisons_draw_themselves(report_runs: list[Run], tmp_path: 
 
 
 def test_what_is_not_there_is_said(report_runs: list[Run], tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"did you mean 'scores'.*scores, scenes, bytes, pr, time"):
+    with pytest.raises(UnknownNameError, match=r"did you mean 'scores'.*scores, scenes, bytes, memory, pr, time"):
         plot("score", report_runs)
     with pytest.raises(InputError, match="three methods with a measured cost"):
         plot("time", report_runs[:1])
@@ -145,7 +145,7 @@ def test_the_command_lists_and_draws(
     store = ["--store", str(report_store)]
     assert command(["plot", *store, "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert {"scores", "scenes", "time", "bytes", "pr"} == {row["kind"] for row in listed}
+    assert {"scores", "scenes", "time", "bytes", "memory", "pr"} == {row["kind"] for row in listed}
     assert command(["plot", *store]) == 0
     assert re.search(r"hpatches-v1/matching +scores", capsys.readouterr().out)
     names = tmp_path / "names.yaml"

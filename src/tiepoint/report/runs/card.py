@@ -76,7 +76,7 @@ def cost(efficiency: Mapping[str, Any]) -> str:
     '200 ms per image (90 % below 300 ms, 40 items), 128 bytes per descriptor'
     """
     e, parts = efficiency, []
-    if e.get("time_s") is not None:
+    if e.get("time_p90_s") is not None:
         items = count_text(e["n"], "item")
         parts.append(
             f"{duration(e['time_s'])} per {e['per']} (90 % below {duration(e['time_p90_s'])}, {items})"
