@@ -142,21 +142,11 @@ def run(
     protocols = tuple(split_values(protocol))
     requests = [
         RunRequest(
-            method,
-            one,
-            data,
-            protocols,
-            options,
-            method_options,
-            jobs or cores(),
-            fit_on,
-            name=display_name,
-            on_cluster=cluster is not None,
-            time=time,
-        )  # fmt: skip
-        for one in names
-        for method in methods
-    ]
+            method, one, data, protocols, options, method_options, jobs or cores(), fit_on,
+            name=display_name, on_cluster=cluster is not None, time=time,
+        )
+        for one in names for method in methods
+    ]  # fmt: skip
     chosen = _subset_request(context, subset, split_values(references), design, subset_score, subset_seed)
     return _run_requests(requests, chosen, store, cluster, write_results, results_form, dry_run, json_)
 
