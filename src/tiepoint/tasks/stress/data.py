@@ -100,8 +100,8 @@ class OpenStress(BaseTaskData):
         small = [s for s, size in self.sizes.items() if min(size) < SMALLEST_PX]
         if small:
             found.append(
-                f"{count_text(len(small), 'image')} with a side below {SMALLEST_PX} px ({small[0]}): the scores "
-                "say little; use larger images"
+                f"{count_text(len(small), 'image')} with a side below {SMALLEST_PX} px ({small[0]}): the "
+                "scores say little; use larger images"
             )
         if count < LEAST_SCENES:
             found.append(
