@@ -230,7 +230,7 @@ def compare(
         margin: Test whether each method loses at most this much against the baseline, in percentage points
             for scores between 0 and 1. Without a baseline, two runs are required; the second is the baseline.
         subset: Name of a subset: compare its runs, and complete runs restricted to its units. By default
-            runs on subsets are left out.
+            runs on subsets are excluded.
         store: Store with the named runs.
 
     Returns:

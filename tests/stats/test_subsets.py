@@ -55,7 +55,7 @@ def test_samples_and_estimates_are_those_recorded() -> None:
 @needs_golden
 @needs_zeb
 @pytest.mark.parametrize("design", DESIGNS)
-def test_subset_of_the_sample_is_that_recorded(design: str) -> None:
+def test_subset_of_zeb_sample_is_that_recorded(design: str) -> None:
     recorded = golden()["subset"]["zeb_sample, 20 a set, gim_dkm from the other three"][design]
     values, weights = zeb_values()
     others = [values[m] for m in ("root_sift", "gim_lightglue", "gim_loftr")]

@@ -146,6 +146,7 @@ def test_intervals_over_sets_and_pairs_equal_plain_loops(runs: dict[str, Run], s
     with pytest.raises(InputError, match="`margin` needs a test over scenes or sets"):
         tp.compare(two, task=TASK, group="cluster=pair,threshold_deg=5", store=store, margin=1.0)
     assert "They say nothing about other scenes" in str(over_pairs)
+    assert r"gim\_lightglue minus gim\_loftr: -2.53 points" in over_pairs.to_latex()
 
 
 @needs_zeb
@@ -274,7 +275,7 @@ def test_import_renamed_file_raises(tmp_path: Path, name: str, message: str) -> 
         import_files([tmp_path / "dump"], store)
 
 
-def test_import_unknown_set_warns_and_leaves_the_mean(tmp_path: Path) -> None:
+def test_import_unknown_set_warns_and_is_not_in_mean(tmp_path: Path) -> None:
     written(tmp_path / "dump", GOOD, GOOD.replace("s#a#b", "s#c#d").replace(" 1.0 2.0", " inf inf"))
     written(tmp_path / "dump", GOOD.replace(" 1.0 2.0", " 0 0"), name="[T] mine own v1.txt")
     with Store.open(tmp_path / "s") as store:

@@ -73,7 +73,7 @@ def unit_values(root: Path, name: str) -> dict[str, float]:
     return dict(task.unit_values(records, "exact", "pck", GROUP))
 
 
-def test_a_run_on_a_subset_computes_only_its_units(world: Path) -> None:
+def test_run_on_subset_computes_only_its_units(world: Path) -> None:
     run = stored(world, "new")
     facts = run.manifest.subset
     assert facts is not None
@@ -115,7 +115,7 @@ def test_estimates_equal_plain_loops(world: Path) -> None:
     assert len(run.scores) > 1  # equal weights estimate every mean over the same pairs
 
 
-def test_scores_of_an_older_version_are_estimated_again(world: Path) -> None:
+def test_rescore_older_version_estimates_again(world: Path) -> None:
     run = stored(world, "new")
     older = replace(run, manifest=run.manifest.model_copy(update={"scoring": 1}))
     with Store.open(world / "store") as store:
@@ -125,13 +125,13 @@ def test_scores_of_an_older_version_are_estimated_again(world: Path) -> None:
     ]
 
 
-def test_the_command_that_repeats_a_run_names_its_subset(world: Path) -> None:
+def test_rerun_command_names_subset(world: Path) -> None:
     text = rerun_command(tp.load("new", store=world / "store"))
     assert "--subset informative:8 --design ordered --references " in text
     assert f"--subset-score 'pck:{GROUP}'" in text or f"--subset-score pck:{GROUP}" in text
 
 
-def test_the_line_is_sorted_by_the_references(world: Path) -> None:
+def test_line_is_sorted_by_references(world: Path) -> None:
     facts = stored(world, "new").manifest.subset
     assert facts is not None
     good, bad = unit_values(world, "good"), unit_values(world, "bad")
@@ -141,7 +141,7 @@ def test_the_line_is_sorted_by_the_references(world: Path) -> None:
     assert expected == sorted(expected)
 
 
-def test_the_same_request_is_reported_from_the_store(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_request_is_reported_from_store(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, run = race_world.calls(world / "pairs.json"), stored(world, "new")
     assert on_subset(world, "--name", "new") == 0
     assert race_world.calls(world / "pairs.json") == before
@@ -222,7 +222,7 @@ def test_report_shows_subsets_apart(world: Path, tmp_path: Path) -> None:
     assert "Bars are 95 % intervals about the complete benchmark, from estimates on a subset." in text
 
 
-def test_other_commands_do_not_take_a_subset_for_a_complete_run(world: Path) -> None:
+def test_other_commands_take_no_subset_for_complete_run(world: Path) -> None:
     store = world / "store"
     made = plan(task=TASK, detect=2.0, group=GROUP, store=store)
     assert [{r.first, r.second} for r in made.rows] == [{"good", "bad"}]
@@ -233,7 +233,7 @@ def test_other_commands_do_not_take_a_subset_for_a_complete_run(world: Path) -> 
         tp.merge([runs[1], runs[1]])
 
 
-def test_pps_and_a_reference_itself(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pps_and_reference_itself(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = ("--design", "pps", "--references", "good,bad")
     assert on_subset(world, *more, "--name", "itself", noise=0.6) == 0
     said = capsys.readouterr().err.replace("\n", " ")

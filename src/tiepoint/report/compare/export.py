@@ -16,7 +16,14 @@ from ...formats.csv_table import frame_csv
 from ...formats.file_io import atomic_path
 from ...stats.multiplicity import join_letters
 from .comparison import Comparison, MethodRow
-from .sentences import assumption, legend, margin_sentences, sentences, title
+from .sentences import (
+    assumption,
+    legend,
+    margin_sentences,
+    sentences,
+    title,
+    unit_difference_sentences,
+)
 from .text_table import comparison_text, header, markdown, row_cells, visible_name
 
 _LATEX = {
@@ -55,7 +62,10 @@ def latex(c: Comparison) -> str:
     lines += [r"\hline", r"\end{tabular}", ""]
     lines += [
         r"\par\smallskip{\footnotesize",
-        *(latex_text(x) for x in [title(c) + ".", *margin_sentences(c), *legend(c)]),
+        *(
+            latex_text(x)
+            for x in [title(c) + ".", *margin_sentences(c), *unit_difference_sentences(c), *legend(c)]
+        ),
         "}",
     ]
     return "\n".join(lines) + "\n"

@@ -122,7 +122,7 @@ def of_subset(
     """Return the runs of a subset with complete runs on the same data, or without `subset` the complete runs.
 
     Without `subset`, a run on a subset is selected if it is named by its id, or if its method has no other
-    run. A note lists the subsets that were left out.
+    run. A note lists the excluded subsets.
     """
     if subset is not None:
         own = [r for r in runs if r.manifest.subset is not None and r.manifest.subset.name == subset]
@@ -148,7 +148,7 @@ def of_subset(
     ]
     ids = {r.id for r in kept}
     left = sorted({r.manifest.subset.name for r in runs if r.manifest.subset is not None and r.id not in ids})
-    notes = [f"runs on subsets are left out: {first_few(left)}; `subset` compares them"] if left else []
+    notes = [f"runs on subsets are excluded: {first_few(left)}; `subset` compares them"] if left else []
     return kept, notes
 
 
