@@ -118,7 +118,9 @@ def test_runs_and_comparisons_draw_themselves(report_runs: list[Run], tmp_path: 
 
 
 def test_what_is_not_there_is_said(report_runs: list[Run], tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"did you mean 'scores'.*scores, scenes, bytes, memory, pr, time"):
+    with pytest.raises(
+        UnknownNameError, match=r"did you mean 'scores'.*scores, scenes, bytes, memory, pr, time"
+    ):
         plot("score", report_runs)
     with pytest.raises(InputError, match="three methods with a measured cost"):
         plot("time", report_runs[:1])
