@@ -217,3 +217,17 @@ def test_interrupt_ends_the_program(odd: Any, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(KeyboardInterrupt):
         run(method, "b")
     assert not is_alive(pid)
+
+
+def test_fork_does_not_end_the_program_of_its_parent(odd: Any) -> None:
+    method = odd("good")
+    one = running(method)._process
+    assert one is not None
+    child = os.fork()
+    if not child:
+        one.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert is_alive(one.pid)
+    assert isinstance(run(method, "a")["a"], list)
+    assert running(method)._failures == 0

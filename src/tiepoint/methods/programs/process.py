@@ -56,7 +56,7 @@ class ProgramProcess:
             raise InputError("exec: needs Linux or macOS; wrap the program in a Python class instead")
         remove_orphans()
         self.folder = os.path.join(_exchange_place(), process_prefix() + secrets.token_hex(8))
-        self.pid = 0
+        self.pid, self._owner = 0, os.getpid()
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
         self._part = b""
         self._out = bytearray()
@@ -212,6 +212,8 @@ class ProgramProcess:
 
         `gently` lets it exit by itself first.
         """
+        if os.getpid() != self._owner:  # a fork must not end the program of its parent
+            return
         if self._is_open(self._stdin):
             self._selector.unregister(self._stdin)
         with contextlib.suppress(OSError):
