@@ -170,7 +170,7 @@ def larger_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
     Infinite if a line has l1 = l2 = 0.
 
     >>> larger_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -2], [0, 1, 0]]).tolist()
-    [10.0]
+    [20.0]
     """
     r, l, m = _lines(x0, x1, F)
     with np.errstate(all="ignore"):
