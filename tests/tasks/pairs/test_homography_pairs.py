@@ -126,6 +126,7 @@ def test_horizon_in_image_0_is_refused(tmp_path: Path) -> None:
         TASK.open(data, {})
 
 
+@pytest.mark.slow
 def test_canaries_and_oracle(tmp_path: Path) -> None:
     data = world.write_planes(tmp_path)
     for method, low, high in (("oracle", 0.999, 1), ("random", 0, 0.2), ("constant", 0, 0.01)):
