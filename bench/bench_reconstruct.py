@@ -4,7 +4,7 @@
     python bench/bench_reconstruct.py [--images 100] [--points 400] [--mapper incremental]
 
 Every camera sees all points with noise of 0.2 px; all pairs are matched correctly. The script verifies and
-maps them with one seed, as `sfm/reconstruct` does, and prints wall time and CPU time by stage, peak memory and
+maps them with one seed, as `sfm/reconstruct` does, and prints wall and CPU time by stage, peak memory and
 the largest rotation error. Needs pycolmap.
 """
 
