@@ -33,5 +33,5 @@ def world(count: int = 5, points: int = 250, seed: int = 0, noise_px: float = 0.
         keypoints.append(pixel - 0.5 + noise_px * rng.standard_normal(pixel.shape))
     pairs = np.array([(i, j) for i in range(count) for j in range(i + 1, count)])
     rows = tuple(np.repeat(np.arange(points)[:, None], 2, axis=1) for _ in pairs)
-    names = [f"view_{k}.png" for k in range(count)]
+    names = [f"view_{k:03d}.png" for k in range(count)]
     return dict.fromkeys(names, CAMERA), SceneMatches(tuple(keypoints), pairs, rows)

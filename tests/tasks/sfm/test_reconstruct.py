@@ -238,7 +238,7 @@ def estimate(count: int, degrees: float, without: int = 0):
     for k, (R, t) in enumerate(poses(count)[: count - without]):
         turn = np.deg2rad(degrees if k == 0 else 0.0)
         S = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]])
-        found.add_quaternion(f"view_{k}.png", quaternions_of(S @ R).tolist(), (S @ t).tolist())
+        found.add_quaternion(f"view_{k:03d}.png", quaternions_of(S @ R).tolist(), (S @ t).tolist())
     return found.build()
 
 
@@ -317,11 +317,11 @@ def test_without_truth_there_are_counts_and_no_score():
 
 def test_worst_image_names_the_pairs_that_failed():
     (worst,) = worst_images(records([0.0], without=1))
-    assert (worst.name, worst.area, worst.pairs) == ("view_4.png", 0.0, 4)
-    assert worst.failed == tuple((f"view_{k}.png", 20, 0) for k in range(4))
-    assert "4 of its 4 pairs failed: view_0.png (20 matches, 0 verified)" in str(worst)
+    assert (worst.name, worst.area, worst.pairs) == ("view_004.png", 0.0, 4)
+    assert worst.failed == tuple((f"view_{k:03d}.png", 20, 0) for k in range(4))
+    assert "4 of its 4 pairs failed: view_000.png (20 matches, 0 verified)" in str(worst)
     (worst,) = worst_images(records([0.0], truth=False))
-    assert (worst.name, worst.area) == ("view_4.png", None)
+    assert (worst.name, worst.area) == ("view_004.png", None)
 
 
 def test_views_are_aligned_to_the_truth():
