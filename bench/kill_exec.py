@@ -80,6 +80,8 @@ class Campaign:
             found += kill.left_behind(place)
             self.bad += [f"{place.name} ({case.name}): {b}" for b in found]
             shutil.rmtree(place)
+            if self.stores % 20 == 0:
+                print(f"{self.killed.total()} kills, {len(self.bad)} differences and leftovers", flush=True)
 
     def life(self, case: kill.Case, place: Path, *, may_die: bool) -> int | None:
         """Run one life and kill one of its processes; return its exit code."""
