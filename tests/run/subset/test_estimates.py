@@ -252,6 +252,7 @@ def test_pps_and_reference_itself(world: Path, capsys: pytest.CaptureFixture[str
         (("--subset", "informative:5", "--design", "quality"), "is 'quality'; expected ordered or pps"),
         (("--subset", "informative:5", "--references", "nobody"), "reference 'nobody' has no complete run"),
         (("--subset", "informative:5", "--subset-score", "auc"), "auc"),
+        (("--subset", "informative:5", "--subset-score", "unanswered"), "cannot be estimated from a subset"),
         (("--subset", "informative:5", "--write-results", "out"), "has no effect with --subset"),
         (("--design", "pps"), "has no effect without --subset"),
     ],

@@ -114,7 +114,10 @@ def choose_subset(
 ) -> SubsetFacts:
     """Choose the units of a subset from the values of complete runs. `facts` describe all units."""
     request.check()
-    score = unit_score(task, facts, protocol, request.metric, request.group)
+    try:
+        score = unit_score(task, facts, protocol, request.metric, request.group)
+    except NotRaceableError as e:
+        raise InputError(str(e).replace("cannot be raced", "cannot be estimated from a subset")) from e
     comparison = task.comparison(protocol)
     values = {}
     for name, run in references.items():
