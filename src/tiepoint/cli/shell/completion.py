@@ -20,6 +20,7 @@ import typer
 
 _V2 = ("exact", "hpatches-python", "hpatches-matlab")
 _WXBS = ("exact", "wxbs-benchmark")
+_SFM = ("exact", "colmap", "colmap-absolute", "imc2021", "imc2023", "imc2024", "imc2025", "evo")
 PROTOCOLS: dict[str, tuple[str, ...]] = {
     **{f"hpatches-v1/{t}": ("exact", "hbench-2016") for t in ("classification", "matching", "retrieval")},
     **{f"hpatches/{t}": _V2 for t in ("verification", "matching", "retrieval")},
@@ -38,9 +39,8 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         "exact", "superglue", "loftr", "eloftr", "roma", "roma-poselib", "dad", "xfeat", "glue-factory",
         "zeb", "imc",
     ),
-    "sfm/poses": (
-        "exact", "colmap", "colmap-absolute", "imc2021", "imc2023", "imc2024", "imc2025", "evo",
-    ),
+    "sfm/poses": _SFM,
+    "sfm/reconstruct": _SFM,
     "semantic/pck": ("exact", "hpf", "dhpf", "cats", "dift", "geoaware", "distilldift-stretched"),
     **{f"stress/{k}": ("exact",) for k in ("rotation", "scale", "tilt", "blur", "gamma", "jpeg", "noise")},
     "evd/homography": _WXBS,
