@@ -161,7 +161,8 @@ def test_export_wrong_raises_and_leaves_nothing(
         nameless = evaluate(RunRequest(own, "keypoints/geometry", data / "sequences"), store)
         for run, form, reason in (
             (keypoints, "glue-factory", "matches of pairs"),
-            (keypoints, "colmap", "unknown form 'colmap'"),
+            (keypoints, "colmap", "has no reconstructions of COLMAP"),
+            (keypoints, "loftr", "unknown form 'loftr'"),
             (patches, "npz", "`describe` writes"),
             (nameless, "npz", "Python object"),
         ):
