@@ -117,7 +117,7 @@ ALWAYS = {
     "describe": "--data --out --on-bad --device --overwrite",
     "import": "--name --split --tasks --store --json",
     "demo": "--out --json",
-    "data make": "--width --height --seed",
+    "data make": "--kind --width --height --seed",
     "data cut": "--data --out --max-patches --side --magnification --seed",
     "data tasks": "--suite --data --out",
     "data check": "--data --missing --store",

@@ -13,7 +13,7 @@ import pytest
 
 import tiepoint as tp
 from tiepoint.cli.main import run as cli
-from tiepoint.methods.pairs.factory import FeatureMemo
+from tiepoint.methods.pairs.image_memo import FeatureMemo
 from tiepoint.report.figures.pareto import pareto_figure
 from tiepoint.report.html_page import cost_text
 from tiepoint.report.leaderboard import other_machines

@@ -23,6 +23,8 @@ EXEC = "exec:"
 """Prefix of the command of a program. The rest of the specification is the command."""
 STORAGE, STORAGES = "storage", ("fp32", "fp16")
 """Parameter of every method with real-valued descriptors: the precision that they are rounded to."""
+_OWN_STORAGE = ("torch", "lightglue")
+"""Methods that take a parameter of this name themselves."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
 
 
@@ -174,7 +176,7 @@ def parse_spec(text: str) -> Spec:
     if not rest:
         raise InputError(f"{text!r} names no method; write a name such as sift, or sift+rootsift")
     base, is_file = _base(rest)
-    if STORAGE in base.params and not is_file and base.name != TORCH.rstrip(":"):
+    if STORAGE in base.params and not is_file and base.name not in _OWN_STORAGE:
         base, stored = _split_storage(base)
         found += stored
     return Spec(base, is_file, tuple(reversed(found)))

@@ -94,7 +94,7 @@ def sample_units(
 
     >>> made = sample_units([{"a": 0.1, "b": 0.9, "c": 0.5, "d": 0.2}], 2)
     >>> made.units, made.weights.tolist()
-    (('d', 'c'), [0.5, 0.5])
+    (('a', 'c'), [0.5, 0.5])
     """
     if design not in DESIGNS:
         raise InputError(f"`design` is {design!r}; expected {' or '.join(DESIGNS)}")

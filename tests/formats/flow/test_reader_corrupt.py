@@ -140,7 +140,7 @@ def test_a_matlab_file_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
     import struct
     import zlib
 
-    packed = zlib.compress(bytes(50_000_000))
+    packed = zlib.compress(struct.pack("<II", 14, 50_000_000) + bytes(50_000_000))
     body = b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + struct.pack("<II", 15, len(packed)) + packed
     (tmp_path / "a.mat").write_bytes(body)
     with pytest.raises(FormatError, match="more bytes than the limit"):

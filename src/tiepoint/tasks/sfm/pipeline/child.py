@@ -155,7 +155,7 @@ def main(path: str) -> None:
     pycolmap.logging.minloglevel = 2
     folder = Path(path).parent
     found = {"match": match, "reconstruct": reconstruct}[job["stage"]](job, folder)
-    (folder / "result.json").write_text(json.dumps(found), encoding="utf-8")
+    (folder / "result.json").write_text(json.dumps(found), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

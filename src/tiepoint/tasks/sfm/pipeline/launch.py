@@ -35,7 +35,9 @@ def run_child(stage: str, job: dict[str, Any], folder: Path, limit_s: float) -> 
     The process is killed after `limit_s` seconds, and if this process is interrupted or ends.
     """
     path = folder / "job.json"
-    path.write_text(json.dumps({**job, "stage": stage, "parent": os.getpid()}), encoding="utf-8")
+    path.write_text(
+        json.dumps({**job, "stage": stage, "parent": os.getpid()}), encoding="utf-8", newline="\n"
+    )
     (folder / "result.json").unlink(missing_ok=True)
     log = folder / "log.txt"
     with log.open("wb") as output:

@@ -97,7 +97,7 @@ def _by_colmap(
         none = SceneMatches(keypoints, np.empty((0, 2), np.int64), ())
         write_database(path, cameras, none, values)
         lines = [f"{names[i]} {names[j]}\n" for i, j in pairs.tolist()]
-        (folder / "pairs.txt").write_text("".join(lines), encoding="utf-8")
+        (folder / "pairs.txt").write_text("".join(lines), encoding="utf-8", newline="\n")
         result = run_child("match", {"database": str(path)}, folder, limit_s)
         if result.failure:
             raise UnitError(f"matching by COLMAP: {result.failure}")
