@@ -26,6 +26,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 import kill
 from tiepoint.core.processes import is_alive
 
@@ -93,7 +95,7 @@ class Campaign:
             victim = self.strike(pid, place)
             code = kill.ended(pid, kill.STUCK_S)
         until = time.monotonic() + kill.GONE_S
-        while (left := marked(place)) and time.monotonic() < until:
+        while ((left := marked(place)) or folders() - self.before) and time.monotonic() < until:
             time.sleep(0.02)
         for process in left:
             with contextlib.suppress(ProcessLookupError):

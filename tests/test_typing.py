@@ -47,6 +47,7 @@ results: list[Result] = [
     tp.score.matching(square, [square], [np.arange(3)], scenes=["a"]),
     tp.score.pose(x, x, square, square, np.eye(4), sizes=(size, size), seeds=3),
     tp.score.homography(x, x, square, sizes=(size, size), protocol="loftr"),
+    tp.score.planes(x, x, square, sizes=(size, size)),
     tp.score.flow(flow, flow, flow[..., 0]),
     tp.score.retrieval(square, square > 0),
     tp.score.verification([0.1, 0.2], [True, False]),

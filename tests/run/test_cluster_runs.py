@@ -45,6 +45,9 @@ MINE = """
 import os, signal, time
 from pathlib import Path
 
+def has(path):  # a method that asks for a computed name itself is not cached
+    return path.exists()
+
 class Mine:
     name = "mine"
 
@@ -54,12 +57,12 @@ class Mine:
     def describe(self, patches):
         folder = Path(__file__).parent / "fate"
         mean = patches[0].mean()
-        if folder.exists() and (folder / f"{mean:.6f}").exists():
-            if (folder / "slow").exists():
+        if has(folder) and has(folder / f"{mean:.6f}"):
+            if has(folder / "slow"):
                 time.sleep(0.2)
-            elif (folder / "always").exists():
+            elif has(folder / "always"):
                 os.kill(os.getpid(), signal.SIGKILL)
-            elif not (folder / "done").exists():
+            elif not has(folder / "done"):
                 (folder / "done").touch()
                 os.kill(os.getpid(), signal.SIGKILL)
         return patches.reshape(len(patches), -1)[:, :8] + 1.0

@@ -55,7 +55,7 @@ def dense_names() -> list[str]:
     return [
         n
         for n in METHODS.names("dense")
-        if n not in ("files", "torch", "zero") and METHODS.entry(n, family="dense").family == "dense"
+        if n not in ("files", "torch", "exec", "zero") and METHODS.entry(n, family="dense").family == "dense"
     ]
 
 
