@@ -100,7 +100,7 @@ CALLS = {
     f"compare --task hpatches/matching --dataset ptches {S}": "did you mean 'patches'?",
     "compare --task hpatches/matching --store nowhere": "pass another folder or URL as --store",
     f"report --format pdf {S}": "csv, html, json, latex, md, parquet",
-    f"report --out r.pdf {S}": "r.pdf: a report is not written as PDF",
+    f"report --out r.pdf {S}": "r.pdf: a report cannot be written as PDF",
     f"plot scors {S}": "did you mean 'scores'",
     "list method": "did you mean 'methods'",
     f"show zzz {S}": "Known: meanstd",

@@ -74,7 +74,7 @@ def parse_json(data: bytes, path: str | Path) -> Any:
     if _deeper(value, MAX_JSON_DEPTH):
         raise _too_deep(path)
     if _SURROGATE.search(data) and not _encodable(value):
-        raise FormatError(path, "unsupported JSON: a single surrogate (\\ud800 to \\udfff), expected a pair")
+        raise FormatError(path, "unsupported JSON: a lone surrogate (\\ud800 to \\udfff), expected a pair")
     return value
 
 

@@ -192,7 +192,7 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
 
 
 def _values(target: Floats, distance: str, squared: bool, exact: bool) -> tuple[Floats, bool]:
-    """Return the target values to compare, and whether to compare them with square roots."""
+    """Return the target values, and whether they are compared with square roots of distances."""
     if distance == "cosine":
         return 2.0 * target, False
     if distance != "l2" or squared:

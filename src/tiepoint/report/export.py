@@ -59,7 +59,7 @@ def write(
     check_test(form, table, test)
     if path.suffix.lower() == ".pdf":
         raise InputError(
-            f"{path}: a report is not written as PDF; write HTML and print it, or use format latex"
+            f"{path}: a report cannot be written as PDF; write HTML and print it, or use format latex"
         )
     check_intervals(form, table, intervals)
     with atomic_path(path) as temporary:

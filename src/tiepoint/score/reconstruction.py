@@ -57,8 +57,8 @@ def reconstruction(
         **options: Options of the task: ``position_accuracy``, ``absolute``, ``cluster``, ``scenes``.
 
     Returns:
-        A `Result` with the metric `auc` up to 5 degrees under ``exact`` and ``colmap``, and with the score of
-        the benchmark under others. ``values`` has ``auc[threshold_deg=1]``, `registered` and others.
+        A `Result`. Its metric is `auc` up to 5 degrees for ``exact`` and ``colmap``. For other protocols it
+        is the score of their benchmark. ``values`` has ``auc[threshold_deg=1]``, `registered` and others.
     """
     check_protocol("reconstruction", protocol, TASK.protocols)
     TASK.options.check_protocols("score.reconstruction", options, [protocol])

@@ -116,7 +116,7 @@ async def endpoint(request: Request) -> Response:
     view = request.query_params.get("view", "/")
     parts = urlsplit(view)
     if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:
-        raise HTTPException(400, "the parameter view must be the path of a page, such as /")
+        raise HTTPException(400, "the parameter `view` must be the path of a page, such as /")
     if parts.path.split("/")[1] not in VIEWS or not view.isprintable():
         raise HTTPException(404, "only pages can be saved")
     status, headers, body = await local_response(request, view)

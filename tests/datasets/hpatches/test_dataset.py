@@ -159,7 +159,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ('{"a": 5, "b": "x"}', "b: expected a number"),
         ('{"a": 5, "b": [4, 3]}', "b: expected a number"),
         ('{"a": 5, "b": [3, 4, 5]}', "b: expected a number"),
-        ('{"a": [3, 4]}', "all numbers of patches are intervals"),
+        ('{"a": [3, 4]}', "every patch count is a range"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
         ('{"lengths": {"a": 1}, "images": []}', "images must be a list of names"),
         ('{"a": 1000000000000}', "a: expected a number"),

@@ -85,7 +85,8 @@ def test_pairs_by_a_list(tmp_path: Path) -> None:
 
 def test_too_few_shared_points_ask_for_a_list(tmp_path: Path) -> None:
     with pytest.raises(
-        ProblemsError, match=r"no two of 3 images share 30 points.*list the pairs in pairs\.txt"
+        ProblemsError,
+        match=r"no pair of 3 images overlaps enough.*30 shared points.*list the pairs in pairs\.txt",
     ):
         read_pairs(model(tmp_path, shared=29))
 

@@ -25,7 +25,7 @@ from ..common import (
 def choose_command(
     methods: list[str] = typer.Argument(None, metavar="METHOD...", help="Methods as in `run`, at least two."),
     images: Path = typer.Option(None, "--images", help="Folder of images; required."),
-    pairs: Path = typer.Option(None, "--pairs", help="List of pairs; by default pairs are drawn."),
+    pairs: Path = typer.Option(None, "--pairs", help="List of pairs; by default, pairs are sampled."),
     limit: int = typer.Option(None, "--limit", help="Number of pairs; default 30, or all pairs of the list."),
     out: Path = typer.Option(None, "--out", help="Write a page with pictures: FILE.html."),
     device: str = typer.Option(None, "--device", help="Device of networks; default cpu."),

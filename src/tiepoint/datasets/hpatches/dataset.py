@@ -265,7 +265,7 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
         problems += [p for name in dict.fromkeys(images) for p in _name_problems(name, "the image")]
         problems += [f"duplicate image {name!r}" for name, count in Counter(images).items() if count > 1]
     if not lengths and not problems:
-        problems.append("all numbers of patches are intervals; state one number per sequence")
+        problems.append("every patch count is a range; state one number per sequence")
     if problems:
         raise ProblemsError(f"dataset {path}", problems)
     return lengths, unsure, tuple(images)

@@ -204,8 +204,8 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     shared = _shared(views)
     if not shared and not findings.problems:
         findings.problems.append(
-            f"no two of {count_text(len(views), 'image')} share {SHARED} points and {OVERLAP:.0%} of the "
-            f"points of one of them; list the pairs in {PAIRS}"
+            f"no pair of {count_text(len(views), 'image')} overlaps enough: a pair needs {SHARED} shared "
+            f"points that are at least {OVERLAP:.0%} of the points of one image; list the pairs in {PAIRS}"
         )
     names = list(shared)
     if len(names) > MAX_PAIRS:

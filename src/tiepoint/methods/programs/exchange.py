@@ -119,6 +119,6 @@ def _inside(value: Any, folder: str, name: str) -> str:
     path = os.path.realpath(os.path.join(folder, value))
     if not path.startswith(os.path.join(folder, "")):
         raise BadAnswer(
-            f"{name} names {value[:200]!r}, which is outside the exchange folder; write arrays there"
+            f"{name} names {value[:200]!r}, which is outside the exchange folder; write arrays inside it"
         )
     return path

@@ -116,7 +116,7 @@ class InUse:
 
     @classmethod
     def read(cls, root: Path) -> InUse:
-        """Return the entries that other processes may use in the store at `root`."""
+        """Return the entries of the store at `root` that other processes are possibly reading."""
         others = [
             w for w in status_files.running(root, silent_s=SILENT_S) if not status_files.is_this_process(w)
         ]

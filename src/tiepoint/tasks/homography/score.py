@@ -120,7 +120,7 @@ def _areas(
     mean: Mean,
     parts: Mapping[str, str],
 ) -> list[Score]:
-    """Return the areas by corners and by landmarks, where they are known, of one group."""
+    """Return the areas of one group: by corners if H is known, by landmarks if there are any."""
     made = []
     for metric, column in (("auc", "error_px"), ("landmark_auc", "landmark_px")):
         errors = errors_of(records, column)

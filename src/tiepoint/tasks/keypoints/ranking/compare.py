@@ -201,7 +201,7 @@ def _without_relevant(
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute records with one row per query with ground truth. The header counts excluded queries."""
+    """Compute records with a row for each query that has ground truth, and the number of other queries."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = image_features(features, f"{scene}/{first}")

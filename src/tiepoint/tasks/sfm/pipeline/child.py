@@ -105,7 +105,7 @@ def set_options(options: Any, given: dict[str, Any]) -> None:
 
 
 def reconstruct(job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Verify the matches unless the database has verified ones, and map. Write the models to `folder`."""
+    """Verify the matches unless they are verified already. Run the mapper; write models to `folder`."""
     import pycolmap
 
     seconds: dict[str, list[float]] = {}
