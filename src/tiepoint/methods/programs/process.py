@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ...core.errors import InputError
 from ...core.formatting import printable
-from ...core.processes import SHARED_MEMORY, process_prefix, remove_orphans
+from ...core.processes import SHARED_MEMORY, is_alive, process_prefix, remove_orphans
 
 LINE_BYTES = 1 << 20
 """Longest line that a program may write to its standard output."""
@@ -237,6 +237,9 @@ class ProgramProcess:
                 if self.pid:
                     with contextlib.suppress(OSError):
                         os.killpg(self.pid, signal.SIGKILL)
+                    until = time.monotonic() + END_S
+                    while is_alive(self.pid) and time.monotonic() < until:  # it could write until its end
+                        time.sleep(0.002)
                 shutil.rmtree(self.folder, ignore_errors=True)
             for stream in (self._stdout, self._stderr):
                 stream.close()
