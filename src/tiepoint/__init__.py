@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tiepoint: how well does a method find the same point in two images?"""
+"""Evaluate how well methods find the same points in two images."""
 
 from typing import TYPE_CHECKING
 

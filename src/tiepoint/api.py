@@ -117,9 +117,9 @@ def evaluate(
 
     Returns:
         A `Run` for one method and one task: ``run.scores`` is a tidy pandas frame with intervals,
-        ``run.records`` the underlying records. A list of either gives `Runs`: one run per method and task,
-        with ``.scores``, ``.to_frame()``, ``.to_latex()`` and ``.plot()``. All arguments are checked before
-        the first run. The first failure ends the call; finished runs are stored.
+        ``run.records`` the underlying records. A list of methods or of tasks gives `Runs`: one run per method
+        and task, with ``.scores``, ``.to_frame()``, ``.to_latex()`` and ``.plot()``. All arguments are
+        checked before the first run. The first failure ends the call; finished runs are stored.
     """
     import logging
 
@@ -132,13 +132,17 @@ def evaluate(
 
     _is_text(on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
     if not hasattr(jobs, "__index__") or isinstance(jobs, bool):
-        raise _wrong("jobs", jobs, "an integer")
+        raise _wrong("jobs", jobs, "expected an integer")
     several = isinstance(methods, list) or not isinstance(task, str)
     chosen, tasks = methods if isinstance(methods, list) else [methods], _texts("task", task)
     if not chosen or not tasks:
-        raise _wrong("methods" if not chosen else "task", [], "at least one name")
+        raise _wrong("methods" if not chosen else "task", [], "expected at least one name")
     if name is not None and len(chosen) > 1:
-        raise _wrong("name", name, f"None for {len(chosen)} methods; it is for a single method")
+        raise _wrong(
+            "name",
+            name,
+            f"expected None for {len(chosen)} methods, because a name applies to a single method",
+        )
     protocols = _texts("protocol", protocol)
     _place("store", store)
     options, of_programs = split_options(chosen, options)
@@ -226,7 +230,7 @@ def compare(
         baseline: Method to compare the others with; default the best method.
         allow: Differences to accept between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, as a
             list or separated by commas.
-        test: ``sign-flip`` (differences symmetric about 0) or ``bootstrap-t``; see docs/inference.md.
+        test: ``sign-flip`` (assumes differences symmetric about 0) or ``bootstrap-t``; see docs/inference.md.
         margin: Test whether each method loses at most this much against the baseline, in percentage points
             for scores between 0 and 1. Without a baseline, two runs are required; the second is the baseline.
         subset: Name of a subset: compare its runs, and complete runs restricted to its units. By default
@@ -385,36 +389,36 @@ def _warn(messages: Sequence[str]) -> None:
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def _wrong(name: str, value: Any, expected: str) -> InputError:
+def _wrong(name: str, value: Any, remedy: str) -> InputError:
     from .core.errors import InputError
 
-    return InputError(f"`{name}` is {repr(value)[:60]}; expected {expected}")
+    return InputError(f"`{name}` is {repr(value)[:60]}; {remedy}")
 
 
 def _is_text(**given: Any) -> None:
     for name, value in given.items():
         if not isinstance(value, str):
-            raise _wrong(name, value, "a string")
+            raise _wrong(name, value, "expected a string")
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
-        raise _wrong(name, value, "a string or a list of strings")
+        raise _wrong(name, value, "expected a string or a list of strings")
     return tuple(value)
 
 
 def _path(name: str, value: Any) -> Path:
     """Convert an argument to a path. Raise `InputError` if it is not a valid path or is inaccessible."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise _wrong(name, value, "a path")
+        raise _wrong(name, value, "expected a path")
     try:
         os.stat(value)
     except (FileNotFoundError, NotADirectoryError):
         pass  # the reader reports a missing file
     except (OSError, ValueError) as e:
-        raise _wrong(name, value, f"a path ({getattr(e, 'strerror', None) or e})") from e
+        raise _wrong(name, value, f"expected a path ({getattr(e, 'strerror', None) or e})") from e
     return Path(value)
 
 
@@ -432,4 +436,4 @@ def _runs(given: Any, kinds: Any = None) -> list[Any]:
         runs = list(given)
         if all(isinstance(run, kinds or Run) for run in runs):
             return runs
-    raise _wrong("runs", given, f"a list of {words}")
+    raise _wrong("runs", given, f"expected a list of {words}")

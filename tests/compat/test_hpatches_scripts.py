@@ -159,7 +159,7 @@ def test_everything_wrong_is_told_before_any_work_in_words_of_the_script(place, 
     assert evaluate("--task=retrieval", *more) == 2
     captured = capsys.readouterr()
     for words in (
-        "mine on split a: 7 problems",
+        "mine for split a: 7 problems",
         "results cannot be written to file/out: file is no folder; see --results-dir",
         "--pcapl=yes has no meaning for descriptors with a mask",
         "retrieval needs tasks/retr_queries_split-a.csv, which does not exist; see --tasks-dir",

@@ -91,5 +91,5 @@ def test_full_sentences_name_the_exaggeration() -> None:
     values = {"a": dict.fromkeys(weights, 0.9), "b": dict.fromkeys(weights, 0.2)}
     race = raced(values, weights).model_copy(update={"full": {"a": 0.9, "b": 0.2}})
     assert full_sentences(race)[-1] == (
-        "a minus b: 70.0 points in the complete runs; 70.0 at the stop, exaggerated."
+        "a minus b: 70.0 points in the complete runs; 70.0 when the race stopped, which exaggerates."
     )

@@ -106,7 +106,7 @@ def test_evaluate_checks_all_methods_before_the_first_run(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("methods", "how", "words"),
-    [([], {}, "at least one name"), (["pixels", "sift"], {"name": "x"}, "for a single method")],
+    [([], {}, "at least one name"), (["pixels", "sift"], {"name": "x"}, "to a single method")],
 )
 def test_evaluate_wrong_lists_raise(methods: Any, how: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):

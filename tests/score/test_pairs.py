@@ -245,5 +245,5 @@ def test_planes_equal_task(tmp_path: Path) -> None:
     assert result.value == pytest.approx(wanted["auc", "all"], abs=1e-12)
     for metric in ("mma", "corner_px", "failures", "auc_seed_sd"):
         assert result.values[metric] == pytest.approx(wanted[metric, "all"], abs=1e-12)
-    with pytest.raises(InputError, match="turn the points and H instead"):
+    with pytest.raises(InputError, match="transform the points and H instead"):
         tp.score.planes(*points, [world.H] * 4, sizes=(world.SIZE0, world.SIZE1), turn=90)

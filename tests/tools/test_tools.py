@@ -105,7 +105,7 @@ def test_choose_from_python(tmp_path: Path) -> None:
 
     photos = write_photos(tmp_path / "photos", 2)
     methods = ["sift?ratio=0.8", "brief@fast?ratio=0.8"]
-    with pytest.warns(UserWarning, match="one pair: about 4 points are lost"):
+    with pytest.warns(UserWarning, match="only one pair is confirmed: about 4 points are lost"):
         found = choose(methods, images=photos, store=tmp_path / "store", progress=False)
     frame = found.to_frame()
     assert frame.method[0] == found.leader

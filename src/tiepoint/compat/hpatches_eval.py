@@ -132,7 +132,7 @@ def check_inputs(args: argparse.Namespace) -> dict[str, int]:
     train = tuple(split.train or ()) if args.pcapl == "yes" else ()
     lengths, wrong = _lengths(folder, split.test, train, args.delimiter)
     if problems + wrong:
-        raise ProblemsError(f"{folder} on split {split.name}", problems + wrong)
+        raise ProblemsError(f"descriptors in {folder} for split {split.name}", problems + wrong)
     return lengths
 
 

@@ -72,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 try:
                     print(text_of(task, results))
                 except _INCOMPLETE as e:
-                    raise InputError(f"the {task} results of {name} are incomplete ({e!r})") from e
+                    raise InputError(
+                        f"the {task} results of {name} are incomplete ({e!r}); run hpatches_eval again"
+                    ) from e
                 if task == "verification" and same_auc(results):
                     print_lines(f"hpatches_results: warning: {name}: {SAME_AUC}", sys.stderr)
     except (TiepointError, FormatError) as e:
@@ -108,6 +110,8 @@ def verification_text(results: Mapping[str, Any]) -> str:
 
 def same_auc(results: Mapping[str, Any]) -> bool:
     """Return whether inter and intra negatives have equal balanced AUC but different imbalanced AP.
+
+    This shows that the tool wrote the AUC of one kind of negatives for both kinds.
 
     >>> def cell(auc, ap): return {"balanced": {"auc": auc}, "imbalanced": {"ap": ap}}
     >>> same_auc({z: {"inter": cell(0.8, 0.7), "intra": cell(0.8, 0.6)} for z in "eht"})

@@ -59,7 +59,9 @@ def find_single_relevant_index(
     *,
     max_bound: float = MAX_BOUND_PX,
 ) -> int:
-    """Return the index of the target that correctly answers a query, or -1 if none does (`nearest_answers`).
+    """Return the index of the correct target of a query, or -1 if no target is correct.
+
+    See `nearest_answers`.
 
     >>> shift = [[1, 0, 10], [0, 1, 5], [0, 0, 1]]
     >>> find_single_relevant_index((100, 200), shift, [[110, 205], [160, 255]])
@@ -104,8 +106,8 @@ def compute_query_ap(
         tie: `dw` (see `workbench_rank`); `expected` (AP is the mean of 1/rank over all orders of the tied
             items, the rank is the mean rank rounded up); `optimistic`; `pessimistic`.
 
-    Trap of `dw`: a NaN distance compares as False, so NaN candidates are never better and a NaN at the right
-    answer gives rank 1.
+    Trap of `dw`: comparisons with NaN are False. A candidate with NaN never ranks above the right answer, and
+    a right answer with NaN has rank 1.
 
     >>> compute_query_ap((0, 0), np.eye(3), [[0, 0], [50, 0], [90, 0]], [2.0, 1.0, 3.0]).ap
     0.5

@@ -38,8 +38,8 @@ def use_array_cache_folder(folder: Path | None, writer: Writer | None = None) ->
     """Set the cache folder; None disables the cache.
 
     `writer` is the function that writes files, usually `atomic_file`; without it the cache is read-only.
-    While the parent folder is missing, new arrays stay in memory. The next call with the same folder writes
-    them.
+    While the parent folder of `folder` is missing, new arrays stay in memory. They are written by the next
+    call of this function with the same folder.
     """
     global _folder, _writer
     waiting = dict(_waiting) if folder == _folder else {}
@@ -106,7 +106,7 @@ def _keep(path: Path, arrays: Arrays, stamp: str) -> None:
 
 
 def has_valid_checksum(path: Path) -> bool:
-    """Return whether the content of a cache file matches its hash."""
+    """Return whether the content of a cache file matches the hash at its start."""
     try:
         return _is_intact(memoryview(read_content(path)))
     except OSError:
@@ -118,7 +118,10 @@ def _is_intact(data: memoryview) -> bool:
 
 
 def _packed(arrays: Arrays, stamp: str) -> bytes:
-    """Serialise arrays: a content hash, a line of JSON, and the arrays aligned to 64 bytes."""
+    """Return the content of a cache file for arrays: hash, JSON header and data.
+
+    The header has the key `stamp` and the shapes. The data of each array are aligned to 64 bytes.
+    """
     shapes = [[n, array.dtype.str, list(array.shape)] for n, array in arrays.items()]
     head = json.dumps({"key": stamp, "arrays": shapes}).encode()
     head += b" " * (-(_ALIGN + 2 + len(head)) % _ALIGN)

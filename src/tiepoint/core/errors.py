@@ -156,7 +156,7 @@ LISTS = {"method": "`list methods`", "task": "`list tasks`"}
 
 
 def known_names(what: str, names: Sequence[str]) -> str:
-    """Return known names as text; of a long list the first ones and the number of all.
+    """Return known names as text. A long list is shortened to its first names and the total number.
 
     >>> known_names("split", ["a", "b"]), known_names("split", [])
     ('a, b', 'none')
@@ -202,7 +202,7 @@ class ProblemsError(InputError):
 
 
 def kind_of(text: str) -> str:
-    """Return a text with paths and numbers replaced, which texts of the same kind share.
+    """Replace the paths and numbers in a problem text, so that similar problems have equal texts.
 
     >>> kind_of("a/1.csv: 3 of 4 pairs"), kind_of("b/2.csv: 4 of 4 pairs")
     ('# # of # pairs', '# # of # pairs')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stamps of files, which detect a changed file without reading it where the file system allows it.
+"""Stamps of files (size, times, inode), which detect most changes without reading the files.
 
 Programs can reset size and modification time (``cp -p``, ``rsync -a``, ``os.utime``). They cannot reset the
 time of the last status change (ctime) that a local file system of Linux or macOS records.
@@ -25,7 +25,7 @@ _is_shared: dict[int, bool] = {}
 
 
 def file_stamp(found: os.stat_result) -> FileStamp:
-    """Return the stamp of a file."""
+    """Return the stamp of a file from its `os.stat` result."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -49,7 +49,7 @@ def has_reliable_ctime(stamp: FileStamp) -> bool:
 
 
 def settled_stamp(path: str | Path) -> FileStamp | None:
-    """Return a stamp that differs after any later change of the file. None if no stamp is reliable.
+    """Return a stamp that every later change of the file alters. None if no stamp is reliable.
 
     Raises:
         OSError: The file is missing or inaccessible.

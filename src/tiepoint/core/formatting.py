@@ -126,7 +126,7 @@ MAX_CONTENT = 6
 
 
 def found_in(path: Path) -> str:
-    """Return what a path has, for the message about a wrong folder: ``found a.png, b/ and 3 more``."""
+    """Describe the content of a path for an error message: ``found a.png, b/ and 3 more``."""
     if not path.exists():
         return "it does not exist"
     if not path.is_dir():

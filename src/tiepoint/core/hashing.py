@@ -42,7 +42,7 @@ def block_sums(data: Any) -> list[str]:
 
 
 def checksum(data: Any) -> str:
-    """Return the checksum of a buffer.
+    """Return the checksum of a buffer as 16 hexadecimal digits.
 
     >>> checksum(b""), checksum(b"abc") == checksum(b"abd")
     ('2d06800538d394c2', False)
@@ -226,7 +226,9 @@ def _real_folder(folder: str) -> str:
 
 
 def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:
-    """Return a hash of the names and contents of all files below a folder, except `SKIPPED` and stores.
+    """Return a hash of the names and contents of all files below a folder.
+
+    Stores and files named in `SKIPPED` are ignored.
 
     If the folder has more than `most_files` files or `most_bytes` bytes, file sizes, modification times and
     status change times are hashed instead of the contents.
@@ -330,7 +332,7 @@ def permutation(n: int, *names: str | int) -> NDArray[np.int64]:
 
 
 def splitmix64(seed: int, count: int) -> NDArray[np.uint64]:
-    """Return SplitMix64 of seed, seed + 1, … seed + count - 1, modulo 2^64.
+    """Return the SplitMix64 outputs of the states seed … seed + count - 1 (modulo 2^64), uint64 (count,).
 
     >>> splitmix64(0, 2).tolist()
     [16294208416658607535, 10451216379200822465]

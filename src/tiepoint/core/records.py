@@ -84,7 +84,10 @@ class ItemView:
 
 @dataclass(frozen=True)
 class Unit:
-    """Independent part of a comparison. `definition` is a hash of its pair lists and ground truth."""
+    """Independent part of a task's comparison: its key, the keys of its items, and a hash.
+
+    A unit is for example an image pair or a scene. `definition` is a hash of its pair lists and ground truth.
+    """
 
     key: str
     items: tuple[str, ...]
@@ -93,7 +96,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of a method that a task compares: arrays by item key, and the distance."""
+    """Features of one method that a task compares.
+
+    `arrays` returns the arrays of an item by its key. `distance` is the name of the descriptor distance.
+    """
 
     arrays: Callable[[str], Arrays]
     distance: str = "l2"

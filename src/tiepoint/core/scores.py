@@ -75,7 +75,7 @@ NOT_DETERMINISTIC = "is not deterministic"
 
 
 def caution_notes(note: str | None) -> list[str]:
-    """Return the cautions in the note of a score.
+    """Return the parts of a score's note that are marked as cautions.
 
     >>> caution_notes("caution: few pairs; wide interval; caution: two"), caution_notes("few pairs")
     (['few pairs', 'two'], [])

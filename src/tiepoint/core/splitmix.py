@@ -13,7 +13,7 @@ from .numba_cache import cached_njit
 
 @cached_njit(nogil=True)
 def splitmix64(state: np.uint64) -> np.uint64:
-    """Return the output of SplitMix64 for a state, before the state advances."""
+    """Return the SplitMix64 output of a state. The state is the one before the increment."""
     x = state + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -38,7 +38,7 @@ def random_integers(seed: int, count: int) -> NDArray[np.uint64]:
 
 
 def seed_of(text: str) -> int:
-    """Return the first 8 bytes of the SHA-256 of a text, big endian.
+    """Return the first 8 bytes of the SHA-256 of a text as a big-endian integer.
 
     >>> seed_of("tiepoint-stress|0|x")
     11339731914106603551

@@ -38,9 +38,10 @@ MILLION = "more than a million"
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What a plan is for: the difference to detect, in the stored unit of the metric.
+    """Settings of a plan. `detect` is the difference to detect, in the stored unit of the metric.
 
-    `family` divides `alpha` by the number of pairs of methods. `pairs_a_scene` plans scenes of this size.
+    `family` divides `alpha` by the number of pairs of methods. `pairs_a_scene` is the number of image pairs
+    in each planned scene; None for the present number.
     """
 
     detect: float
@@ -66,9 +67,10 @@ class PlanSettings:
 class PlanRow:
     """Plan for one pair of methods. Numbers of scenes are None if they exceed a million.
 
-    `scenes` are needed in total, about `scenes_low` to `scenes_high` (80 %), with `pairs` units; no number of
-    pairs a scene gets below `floor`. `now` scenes detect the difference `detects` today. `race` is the
-    expected number of units of a race on this benchmark. If `note` is set, no number is given.
+    `scenes` is the required number of scenes, with the 80 % interval `scenes_low` to `scenes_high`, and
+    `pairs` the number of units in them. `floor` is the number of scenes that is required even with unlimited
+    pairs per scene. The present benchmark has `now` scenes and `pairs_now` units, and detects the difference
+    `detects`. A race on it needs about `race` units. If `note` is set, no number is given.
     """
 
     first: str
@@ -115,7 +117,7 @@ class BenchmarkPlan:
 
     @property
     def scale(self) -> tuple[float, str]:
-        """Factor and unit of differences: points for fractions."""
+        """Factor and unit of printed differences: percentage points for fractions."""
         info = metric_info(load_task(self.task).info, self.metric)
         return (100.0, "points") if info.unit == "fraction" else (1.0, info.unit)
 
@@ -147,12 +149,15 @@ def plan_benchmark(
         ("pair lists", {r.manifest.lists for r in runs}),
     ):
         if len(values) > 1:
-            raise InputError(f"these runs differ in their {what}; name runs that are alike")
+            raise InputError(f"these runs differ in their {what}; name runs with the same {what}")
     task = load_task(first.task)
     shared = set.intersection(*({s.protocol for s in r.score_rows} for r in runs))
     chosen = protocol or next((p for p in task.protocols if p in shared), None)
     if chosen not in shared:
-        raise InputError(f"not all of these runs have scores under {protocol or 'the same protocol'}")
+        raise InputError(
+            f"not all of these runs have scores under {protocol or 'the same protocol'}; run all "
+            "methods under one protocol"
+        )
     tables = [_scene_table(run, str(chosen), metric, group) for run in runs]
     about = tables[0]
     rows = []
@@ -193,7 +198,7 @@ def _from_units(score: UnitScore, values: Mapping[str, float]) -> _SceneTable:
     found: dict[tuple[str, str], dict[str, float]] = {}
     for key in score.units.weights:
         if key not in values:
-            raise InputError(f"{key} has no value; run the method again first")
+            raise InputError(f"unit {key} has no value; rerun the method first")
         place = (score.units.strata[key], score.units.scenes[key])
         found.setdefault(place, {})[key] = values[key]
     return _SceneTable(score.metric, score.group, score.units.unit, found, score.units.weights)
@@ -261,7 +266,10 @@ def _planned(
     pairs = sum(c.pairs for c in parts.values())
     known = all(c.within is not None for c in parts.values())
     if n is not None and not known:
-        raise InputError("every scene has one value, so nothing is known about more pairs a scene; omit it")
+        raise InputError(
+            "`pairs_per_scene`: every scene has one value, so the effect of more pairs is unknown; "
+            "omit the option"
+        )
     weights = {k: 1 / len(parts) for k in parts}
     shares = {k: c.scenes / scenes for k, c in parts.items()}
 
@@ -342,7 +350,7 @@ def plan_table(plan: BenchmarkPlan) -> tuple[list[str], list[list[str]]]:
 
 
 def plan_sentences(plan: BenchmarkPlan) -> list[str]:
-    """Return what the table means: for what, the median and range of several pairs, and what not to claim."""
+    """Return sentences that explain the table of a plan and its limits."""
     s = plan.settings
     factor, unit = plan.scale
     each = f"{100 * plan.alpha:.3g} % error" + (f" for each of {len(plan.rows)} pairs" * s.family)
@@ -361,16 +369,18 @@ def plan_sentences(plan: BenchmarkPlan) -> list[str]:
     effects = [r.design_effect for r in plan.rows if r.design_effect is not None]
     if effects and plan.unit != "scene":
         lines.append(
-            f"Design effect {min(effects):.1f} to {max(effects):.1f}: that many {plan.unit}s of a scene are "
-            "worth one independent one. More of them a scene do not get below the number in `at least`."
+            f"Design effect {min(effects):.1f} to {max(effects):.1f}: that many {plan.unit}s of one "
+            f"scene count as one independent {plan.unit}. More {plan.unit}s per scene cannot lower the "
+            "number of scenes below `at least`."
         )
     lines.append(
-        "The spread is that of these pairs of methods; similar methods need fewer scenes. The numbers are "
-        "for scenes of this kind, and a benchmark of this size may still not separate them."
+        "The variance is that of these pairs of methods; similar methods need fewer scenes. The "
+        "numbers hold for scenes of this kind, and a benchmark of this size may still fail to separate "
+        "the methods."
     )
     if any(r.race is not None for r in plan.rows):
         lines.append(
-            f"`race`: {plan.unit}s of this benchmark after which `tiepoint race` decides about these "
-            f"{plan.unit}s, on average."
+            f"`race`: expected number of {plan.unit}s of this benchmark until `tiepoint race` decides "
+            f"about these {plan.unit}s."
         )
     return lines

@@ -40,7 +40,7 @@ _PAIR = (
 
 
 def pictures_note(runs: Sequence[Run], data: Path | None = None) -> tuple[str, str]:
-    """Return what the pictures of the cases of these runs show, and an empty text or why they are missing."""
+    """Return a text on what the pictures of cases show, and a text on why they are missing, if they are."""
     first = ""
     for run in runs:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A choice as text: the table of methods, what is recommended, how far to trust it, and what is unusual."""
+"""Describe a choice as text: table of methods, recommendation, its reliability and warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DENSE = "All candidates are dense. The rule was not measured for dense methods; 
 
 
 def extent(choice: Choice) -> str:
-    """Return how many pairs say something."""
+    """Return how many pairs are confirmed by at least one method, as a sentence."""
     total, used = len(choice.pairs), len(choice.order.pairs)
     are = "is" if used == 1 else "are"
     text = f"{used} of {count_text(total, 'pair')} {are} confirmed by at least one method"
@@ -55,7 +55,7 @@ def table(choice: Choice) -> list[list[str]]:
 
 
 def against_leader(choice: Choice, name: str) -> str:
-    """Return the place of a method as text, such as ``behind (0.04 to 0.06)``."""
+    """Return the difference of a method to the leader as text, such as ``behind (0.04 to 0.06)``."""
     state = choice.state(name)
     if state == "behind":
         apart = choice.order.differences[name]
@@ -89,19 +89,19 @@ def trust(choice: Choice) -> str:
 
 
 def sentences(choice: Choice) -> list[str]:
-    """Return the result below the table: the recommendation, and how far to trust it."""
+    """Return the sentences below the table: the recommendation and its reliability."""
     return [line for line in (advice(choice), trust(choice)) if line]
 
 
 def warnings(choice: Choice) -> list[str]:
-    """Return what is unusual about the images, the pairs or the matches."""
+    """Return warnings about unusual images, pairs or matches."""
     found = list(choice.notes)
     if choice.equal:
         pairs = count_text(len(choice.equal), "pair")
-        found.append(f"{pairs} of equal images left out: {first_few(list(choice.equal), 2)}")
+        found.append(f"{pairs} of equal images excluded: {first_few(list(choice.equal), 2)}")
     if choice.added:
         few = f"fewer than {MIN_PAIRS} of the first pairs were confirmed"
-        found.append(f"{few}, so {choice.added} more were added at random")
+        found.append(f"{few}, so {choice.added} random pairs were added")
     for name in choice.order.methods:
         if failures := choice.failures(name):
             reason = next(iter(failures.values())).splitlines()[0]
@@ -116,18 +116,21 @@ def _about_pairs(choice: Choice) -> list[str]:
     found = []
     used = len(choice.order.pairs)
     if used == 1:
-        found.append("one pair: about 4 points are lost on average, and there is no interval")
+        found.append(
+            "only one pair is confirmed: about 4 points are lost on average, and there is no interval; "
+            "add images"
+        )
     elif used < MIN_PAIRS:
         found.append(f"only {used} pairs are confirmed: below {MIN_PAIRS} there is no interval; add images")
     if still := choice.still():
         found.append(
-            f"{_some(len(still), used)}: at least half of the matches stay at their place; the camera did "
-            "not move, or a caption was matched"
+            f"{_some(len(still), used)}: at least half of the matches do not move between the images; "
+            "the camera did not move, or a caption was matched"
         )
     for name, keys in choice.turned().items():
         found.append(
-            f"{name} drops out on {count_text(len(keys), 'pair')} whose images are turned against each "
-            f"other, such as {keys[0]}; try turning the images"
+            f"{name} fails on {count_text(len(keys), 'pair')} with rotated images, such as {keys[0]}; "
+            "try rotating the images"
         )
     return found
 
@@ -141,12 +144,12 @@ def _about_leader(choice: Choice) -> list[str]:
     leader = choice.order.methods[0]
     if choice.order.scores[leader] < RELIABLE:
         score = choice.order.scores[leader]
-        found.append(f"none is reliable here: the leader {leader} has {score:.2f}, below {RELIABLE:g}")
+        found.append(f"no method is reliable here: the leader {leader} has {score:.2f}, below {RELIABLE:g}")
     if choice.cover(leader) < SMALL_COVER:
         found.append(
-            f"the matches of {leader} show a small part of the images only (cover "
-            f"{choice.cover(leader):.2f}): an object, poster or caption that the images share can be matched "
-            "instead of the scene"
+            f"the matches of {leader} cover only a small part of the images (cover "
+            f"{choice.cover(leader):.2f}): they may be on an object, poster or caption that the images "
+            "share instead of the scene"
         )
     return found
 

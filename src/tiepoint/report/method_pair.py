@@ -159,7 +159,8 @@ def solved_cases(
 ) -> SolvedCases | None:
     """Return at most `most` cases that only one of two methods solves, for each. None without cases.
 
-    The cases of the scenes with the largest difference are examined, at most two of a scene are listed first.
+    Only the scenes with the largest differences are examined. The lists begin with at most two cases per
+    scene.
 
     Raises:
         StoreError: Records are missing or corrupt.

@@ -122,7 +122,9 @@ def paper_tables(
     if table != "combined":
         tables += task_tables(runs, display, test=test)
     if not tables:
-        raise InputError("all runs are canaries (constant, random, oracle), which tables skip")
+        raise InputError(
+            "all runs are canaries (constant, random, oracle), which tables skip; run another method"
+        )
     return tables
 
 
@@ -327,8 +329,8 @@ def column_cells(
 ) -> tuple[dict[str, ScoreCell], list[str]]:
     """Return the cells of a column by run id, and the reason if no differences were tested.
 
-    Values that are printed identically share their rank. `cell_of` formats a score, and `mark` stands for
-    ties in the reason.
+    Values that are printed identically share their rank. `cell_of` formats a score, and `mark` is the mark of
+    tied scores that the reason mentions.
     """
     info = metric_info(section.definition.info, column[0])
     form = cell_of or _cell

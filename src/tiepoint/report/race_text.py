@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Races as text: what was decided after how many units, about what, and what was not decided."""
+"""Describe races as text: decisions, numbers of units, scope, and pairs of methods without a decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABOUT_SCENES = (
 
 
 def points(value: float) -> str:
-    """Return a difference of fractions in points, with one decimal, or one digit below 0.1.
+    """Format a difference of fractions in percentage points: one decimal, or one digit below 0.1.
 
     >>> points(0.2089), points(-0.0048), points(0.000068), points(0.0)
     ('20.9', '-0.5', '0.007', '0.0')
@@ -85,7 +85,7 @@ def order_of(race: StoredRace) -> list[str]:
 
 
 def sentences(race: StoredRace) -> list[str]:
-    """Return a race as sentences: claims, open pairs, work, and what it is about."""
+    """Return a race as sentences: claims, open pairs of methods, work, and scope."""
     q = race.question
     lines = [claim_sentence(race, claim) for claim in race.claims]
     lines += [open_sentence(race, pair) for pair in _named_open_pairs(race)]
@@ -94,13 +94,13 @@ def sentences(race: StoredRace) -> list[str]:
         lines.append(f"This race was interrupted after {done}; start it again to continue.")
     elif race.ended == "exhausted":
         lines.append(
-            "The race ended because no scene was left to draw from; more scenes are needed to decide about "
-            "scenes like these."
+            "The race ended because no scene was left to sample; more scenes are needed to decide "
+            "about scenes like these."
         )
     if len(q.methods) > 2 and race.claims:
         lines.append(
-            f"All claims hold together with at most {100 * race.alpha:g} % error; each interval holds by "
-            "itself."
+            f"All claims hold together with an error probability of at most {100 * race.alpha:g} %; "
+            "each interval holds separately."
         )
     lines.append(work_sentence(race))
     about = ABOUT_BENCHMARK if q.about == "benchmark" else ABOUT_SCENES
@@ -111,7 +111,7 @@ def sentences(race: StoredRace) -> list[str]:
 
 
 def _named_open_pairs(race: StoredRace) -> Sequence[OpenPair]:
-    """Return the open pairs that the goal concerns: with `best` those of methods that are not beaten."""
+    """Return the open pairs that matter for the goal. For `best`, these are pairs of unbeaten methods."""
     if race.question.goal != "best":
         return race.open_pairs
     beaten = {c.worse for c in race.claims}
@@ -127,7 +127,7 @@ def work_sentence(race: StoredRace) -> str:
 
 
 def full_sentences(race: StoredRace) -> list[str]:
-    """Return what the complete runs say, for a race of stored runs: scores and differences."""
+    """Return the scores and differences of the complete runs as sentences, for a race of stored runs."""
     if race.full is None:
         return []
     named = ", ".join(f"{name} {100 * race.full[name]:.2f}" for name in order_of(race))
@@ -138,6 +138,6 @@ def full_sentences(race: StoredRace) -> list[str]:
         gap = race.full[claim.better] - race.full[claim.worse]
         lines.append(
             f"{claim.better} minus {claim.worse}: {points(gap)} points in the complete runs; "
-            f"{points(claim.mean)} at the stop, exaggerated."
+            f"{points(claim.mean)} when the race stopped, which exaggerates."
         )
     return lines

@@ -98,7 +98,7 @@ def curves_of_runs(runs: Sequence[Run], metric: str) -> list[list[MethodCurve]]:
 
 
 def breakdown_table(curves: Sequence[Sequence[MethodCurve]]) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows of the table where each method breaks: one row per kind of change."""
+    """Return header and rows of the table of breakdown points: one row per kind of change."""
     methods = list(dict.fromkeys(c.method for some in curves for c in some))
     rows = []
     for some in curves:
@@ -135,7 +135,7 @@ def _percent(value: float) -> str:
 
 
 def notes(curves: Sequence[Sequence[MethodCurve]]) -> list[str]:
-    """Return what a reader of the table must know."""
+    """Return notes on how to read the curves and the table."""
     every = [c for some in curves for c in some]
     if not every:
         return []
@@ -146,13 +146,11 @@ def notes(curves: Sequence[Sequence[MethodCurve]]) -> list[str]:
     ]
     if any(_mark(c) for c in every):
         found.append(
-            f"* The curve rises by at least {100 * NOT_MONOTONE:.0f} points above its fit: read the curve, "
-            "the point alone misleads."
+            f"* The curve rises at least {100 * NOT_MONOTONE:.0f} points above its fit, so the "
+            "breakdown point alone misleads; read the curve."
         )
     if any(c.kind.name == "rotation" for c in every):
-        found.append(
-            "Rotation is not monotone by nature: 90 and 180 degrees are exact copies without interpolation."
-        )
+        found.append("Rotation is not monotone: 90 and 180 degrees are exact copies without interpolation.")
     if any(c.kind.name in ("scale", "tilt") for c in every):
         found.append(
             "scale and tilt change the resolution: 3 px in the changed image are up to 12 px in the original."

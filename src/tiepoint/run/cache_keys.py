@@ -77,7 +77,7 @@ def temporary_method_key(request: RunRequest, method: Method) -> str:
 
 
 def request_key(request: RunRequest) -> str:
-    """Return the key of a request's method. Requests with equal key and family resolve the method once."""
+    """Return the key of a request's method. Requests with equal key and family share one method object."""
     kind = type(request.method).__name__
     method = request.method if isinstance(request.method, str) else id(request.method)
     options = plain_options(request.method_options)
@@ -85,6 +85,6 @@ def request_key(request: RunRequest) -> str:
 
 
 def task_key(request: RunRequest) -> str:
-    """Return the key of a request's task. Requests with equal keys open the task once."""
+    """Return the key of a request's task. Requests with equal keys share one opened task."""
     options = plain_options(request.options)
     return hash_json([request.task, str(request.data), options, list(request.protocols)])

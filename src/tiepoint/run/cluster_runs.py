@@ -250,7 +250,10 @@ def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str
 
 
 def repeat_features(context: RunContext, argument: tuple[Mapping[str, str], bool]) -> dict[str, str]:
-    """Compute some items again; if all were cached, only one. Return outcomes by item. Runs as a job."""
+    """Compute some items again, or only one if all were cached. Called as a job.
+
+    Return by item whether the features were the same.
+    """
     keys, several = argument
     for key in keys.values():
         wait_for_file(context.features.folder(key) / "meta.json")

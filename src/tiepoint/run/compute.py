@@ -59,7 +59,7 @@ def compute_missing(
     """Compute missing features, then missing records.
 
     `recipe` builds the context in a worker. If it is None, this process does all work. `units` restricts the
-    work to some units, whose features are then not computed twice to check the method. Workers are started if
+    work to some units. The check that the method is deterministic is skipped for them. Workers are started if
     they save more than `worth_s` seconds, by default `MIN_PARALLEL_WORK_S`.
     """
     worth_s = MIN_PARALLEL_WORK_S if worth_s is None else worth_s

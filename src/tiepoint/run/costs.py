@@ -123,7 +123,7 @@ def _status(name: str) -> int:
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * 1024
-    raise OSError(f"no {name} in /proc/self/status")
+    raise OSError(f"/proc/self/status has no field {name}")
 
 
 def sizes(context: RunContext) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def time_items(context: RunContext, device: str, progress: Progress = no_progres
 
 
 def _now(device: str) -> float:
-    """Return the clock. Wait for the GPU first."""
+    """Wait for the GPU, then return the clock time in seconds."""
     torch = sys.modules.get("torch")
     if device.startswith("cuda") and torch is not None:
         torch.cuda.synchronize()
@@ -241,13 +241,13 @@ def measure(context: RunContext, device: str, progress: Progress = no_progress) 
 
 
 def _statistics(name: str, seconds: list[float]) -> dict[str, Any]:
-    """Return median, 90 % point and quartiles."""
+    """Return median, 90 % point and quartiles of the seconds."""
     low, median, high, slow = (float(q) for q in np.percentile(seconds, [25, 50, 75, 90]))
     return {f"{name}_s": median, f"{name}_p90_s": slow, f"{name}_quartiles_s": [low, high]}
 
 
 def _memory(context: RunContext, item: str) -> int | None:
-    """Return the peak memory of the method on its largest input, with that of its program."""
+    """Return the peak memory of the method on its largest input, including that of external programs."""
     payload = context.payload(item)
     with MEMO.bypassed():
         own = peak_memory_bytes(partial(context.method.extract, context.items[item], payload))

@@ -44,7 +44,7 @@ STREAMS = (("patches", "dense"), ("keypoints", "pairs", "sfm"))
 
 @dataclass(frozen=True)
 class DemoStep:
-    """A finished step of the demo. `seconds` includes the time in which other steps ran as well."""
+    """A finished step of the demo. Other steps may have run during its `seconds`."""
 
     name: str
     seconds: float
@@ -127,7 +127,7 @@ def _run_step(out: Path, step: str, store: Store, progress: Progress) -> tuple[l
 
 
 def _run_streams(out: Path, progress: Progress, seconds: dict[str, float]) -> None:
-    """Run the streams in processes. The store serialises their writes. Fill in the seconds of each step."""
+    """Run both streams of demo steps in processes. Fill in the seconds of each step."""
     context = multiprocessing.get_context("spawn")
     total = sum(len(demo_requests(out, step)) for step in demo_steps())
     Store.open(out / "store").close()

@@ -189,7 +189,7 @@ def _ground_truth_warnings(prepared: PreparedRun, session: RunSession, progress:
 def discard_if_files_changed(context: RunContext) -> None:
     """Raise an `InputError` and discard the features if a file of the method changed during the run.
 
-    The cache key states the content before the run, but the method may have read another content.
+    The cache key describes the content before the run, but the method may have read the changed content.
     """
     for path, stamp in context.method.files.items():
         now = file_stamp(os.stat(path)) if os.path.exists(path) else None

@@ -63,8 +63,8 @@ def merge_runs(runs: Sequence[Run]) -> Run:
     """Merge runs of one method and task on different scenes or pair lists.
 
     The units of all runs are scored together, so merging is associative and commutative. A unit that occurs
-    in two runs must have the same records in both. If one run failed, the merged run is failed and its error
-    joins all errors with ``; ``. The merged run has the protocols that all runs share.
+    in two runs must have the same records in both. If a run failed, the merged run is stored as failed, with
+    the errors of all runs joined by ``; ``. The merged run has the protocols that all runs share.
     """
     if not runs:
         raise InputError("no runs to merge; pass at least one")

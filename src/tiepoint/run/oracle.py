@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The oracle of family `pairs`: a reserved name whose features the task computes from its ground truth."""
+"""The reserved method `oracle` of family `pairs`. The task computes its matches from the ground truth."""
 
 from __future__ import annotations
 

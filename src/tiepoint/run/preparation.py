@@ -68,7 +68,7 @@ class PreparedRun:
 
     @property
     def data_hash(self) -> str:
-        """Content hash of the complete dataset, which a subset is part of."""
+        """Content hash of the complete dataset, also for a run on a subset."""
         return self.opened.data_hash if self.subset is None else self.subset.dataset
 
     def fit_transforms(self, root: Path) -> tuple[Method, TransformFitter]:
@@ -101,9 +101,9 @@ def prepare_all(
 ) -> list[PreparedRun]:
     """Check requests, open their tasks and resolve their methods. Compute and store nothing.
 
-    A task is opened once for all methods, and a method is resolved once for all tasks of its family. A method
-    that reads precomputed features checks the items of all tasks together. It checks the files of a patch
-    dataset even if the task cannot be opened. One error can therefore list both kinds of problems.
+    A task is opened once for all methods, and a method is resolved once for all tasks of its family. For a
+    method that reads precomputed features, the files for the items of all tasks are checked together. Files
+    for patches are checked even if the task cannot be opened, so that one error lists both problems.
 
     Args:
         requests: The requests, in order.
@@ -365,7 +365,7 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
 
 
 def protocol_warnings(opened: TaskData, protocols: Sequence[str]) -> list[str]:
-    """Return the warnings about a task's data that apply under some protocols alone."""
+    """Return the warnings about a task's data that concern the given protocols."""
     return list(opened.protocol_warnings(protocols)) if isinstance(opened, HasProtocolWarnings) else []
 
 

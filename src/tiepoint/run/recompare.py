@@ -84,7 +84,10 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
     """
     known = run.manifest
     if known.method.spec is None:
-        raise InputError(f"run {run.id} used a Python object as method, so its features cannot be found")
+        raise InputError(
+            f"run {run.id} used a Python object as method, so its features cannot be found; run a "
+            "method by its name"
+        )
     if not known.dataset.path or not exists(known.dataset.path):
         raise InputError(f"the dataset of run {run.id} is missing at {known.dataset.path}; {_rerun(run)}")
     data, protocols = Path(known.dataset.path), known.protocols

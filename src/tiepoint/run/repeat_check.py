@@ -24,7 +24,7 @@ Computed = tuple[Mapping[str, str], float]
 
 
 def to_repeat(context: RunContext, missing: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the items from which some are chosen to be computed twice, with their feature keys.
+    """Return the items that the repeat check may compute twice, with their feature keys.
 
     These are the items that are missing from the cache. If none is missing and no earlier run has checked an
     item, these are all items. The result is empty if no check is needed, as for a built-in method that reads
@@ -49,8 +49,9 @@ def _computes(method: Method) -> bool:
 def repeat_items(context: RunContext, computed: Computed) -> dict[str, str]:
     """Compute items again. Return `SAME`, or `DIFFERS` if any bit differs, by item. Runs as a job.
 
-    The cheapest item that has features comes first, then items in the order of their keys (which are hashes)
-    while the budget lasts. An item that fails the second time differs.
+    `computed` has the feature keys and a time budget in seconds. The cheapest item that has features comes
+    first, then items in the order of their keys until the budget is used. An item that fails the second time
+    differs.
     """
     keys, budget_s = computed
     headers = {item: meta for item, key in keys.items() if (meta := context.features.meta(key)) is not None}

@@ -39,7 +39,7 @@ def stored_tables(scores: Sequence[Score]) -> Tables:
 
 
 class StoredTables(Mapping[str, Tables]):
-    """Scene values by protocol, read on access. `get` reads the values of a key. Runs may share `get`."""
+    """Scene values by protocol, read on access. `get` reads the values of a key."""
 
     def __init__(
         self, keys: Mapping[str, str], store: ValueStore, get: Callable[[str], Tables] | None = None
@@ -76,7 +76,7 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
 
 def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the main metric of a task under these options and its description. None without main metric."""
+    """Return the main metric of a task under these options, and its description. None if there is none."""
     return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 

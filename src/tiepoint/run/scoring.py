@@ -65,7 +65,7 @@ def record_warnings(task: Task, records: Sequence[Records]) -> list[str]:
 def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[ScoreRow]:
     """Return the score rows to store. Scores with enough scenes have an interval.
 
-    Scores with the same bins share one interval.
+    Scores with the same `PooledBins` share one interval.
     """
     from ..stats.pooled import PooledMemo
 
@@ -123,9 +123,8 @@ Keys = Mapping[str, Mapping[str, str]]
 def discard_damaged(context: RunContext) -> None:
     """Recompute cached features with a corrupt header. Discard features whose key is incomplete.
 
-    Also check the data of the first item.
-
-    `RunContext.compare` checks the data of all other items when it reads them.
+    The data of the first item are checked, too. `RunContext.compare` checks the other items when it reads
+    them.
     """
     features, keys = context.features, context.feature_keys
     first = list(keys.values())[:1]

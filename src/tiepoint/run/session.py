@@ -113,7 +113,7 @@ class RunSession(ExitStack):
 
 
 def _close_programs() -> None:
-    """Let the programs of this process exit. Without any, their module is not imported."""
+    """Close the external programs of this process. If there are none, do not import their module."""
     programs = sys.modules.get(f"{OWN}.methods.programs.program")
     if programs is not None:
         programs.close_programs()

@@ -25,13 +25,13 @@ def stress_requests(
     jobs: int = 1,
     on_cluster: bool = False,
 ) -> list[RunRequest]:
-    """Return one request per kind and method. `seed` is for noise alone.
+    """Return one request per kind and method. `seed` affects only the kind `noise`.
 
     Raises:
         InputError: There is no method, a kind or metric is unknown, or an option does not fit the kinds.
     """
     if not methods:
-        raise InputError("stress needs at least one method")
+        raise InputError("stress needs at least one method; add a method")
     for kind in kinds:
         if kind not in KINDS:
             raise UnknownNameError("kind of change", kind, KINDS)
@@ -41,7 +41,7 @@ def stress_requests(
     if options.get("levels") is not None and len(chosen) > 1:
         raise InputError("option levels: every kind has its own levels; select one kind")
     if seed is not None and "noise" not in chosen:
-        raise InputError("`seed` has an effect on noise alone; remove it")
+        raise InputError("`seed` affects only the kind noise; remove it")
     how = {"on_bad": "error", "device": device}
     return [
         RunRequest(

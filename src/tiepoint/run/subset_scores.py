@@ -76,5 +76,5 @@ def sample_of(stratum: SubsetStratum) -> Sample:
 def _own(stratum: SubsetStratum, values: Mapping[str, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     missing = [key for key in stratum.units if not math.isfinite(values.get(key, math.nan))]
     if missing:
-        raise InputError(f"{missing[0]} has no value; a subset needs the values of all its units")
+        raise InputError(f"unit {missing[0]} has no value; a subset needs the values of all its units")
     return np.array([values[key] for key in stratum.units])

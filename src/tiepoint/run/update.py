@@ -148,7 +148,7 @@ def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) ->
         lost = sorted(set(before_update) - set(protocols_of(stored)) - own)
         if lost:
             warnings.append(
-                f"older scores under {', '.join(lost)} were removed, as their records are missing"
+                f"older scores under {', '.join(lost)} were removed, because their records are missing"
             )
     both = with_protocols_of(new, stored)
     costs = dict(new.manifest.efficiency)

@@ -25,7 +25,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class _ArrayPair(DensePair):
-    """Directed image pair without images. The image sizes are those of the given arrays."""
+    """Image pair of a flow that was passed as an array. It has image sizes but no images."""
 
     source: Size = (0, 0)
     target: Size = (0, 0)

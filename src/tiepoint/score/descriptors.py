@@ -77,7 +77,7 @@ def matching(
         ]
         if both[0][0].shape[1] != both[1][0].shape[1]:
             shapes = f"desc_a has shape {both[0][0].shape} and desc_b {both[1][0].shape}"
-            raise InputError(f"{where}: {shapes}; both need the same number of columns")
+            raise InputError(f"{where}: {shapes}; pass descriptors with the same number of columns")
         rows.append(both)
         target = _targets(targets[i], len(both[0][0]), len(both[1][0]), where)
         answers.append(neighbours.MatchingTruth(target, None))
@@ -131,8 +131,9 @@ def verification(distances: Any, labels: Any, *, scenes: Any = None, protocol: s
         protocol: ``exact`` or ``hbench-2016``.
 
     Returns:
-        A `Result` with the metric `ap` of all pairs. `auc` and `fpr95` of a balanced list are in ``values``;
-        ``auc[balance=imbalanced]`` and ``fpr95[balance=imbalanced]`` use all pairs.
+        A `Result` with the metric `ap` of all pairs. ``values`` has `auc` and `fpr95` of a list with as many
+        correct as incorrect pairs; ``auc[balance=imbalanced]`` and ``fpr95[balance=imbalanced]`` use all
+        pairs.
 
     >>> verification([0.1, 0.2, 0.7, 0.9], [True, True, False, False]).value
     1.0
@@ -198,8 +199,8 @@ def retrieval(distances: Any, relevant: Any, *, scenes: Any = None, protocol: st
         right = label_vector(answers[i], f"score.retrieval: relevant[{i}]")
         if len(ranked) != len(right):
             raise InputError(
-                f"score.retrieval: distances[{i}] has length {len(ranked)} and relevant[{i}] {len(right)}; "
-                "pass one of each for every candidate"
+                f"score.retrieval: distances[{i}] has length {len(ranked)} and relevant[{i}] "
+                f"{len(right)}; pass one distance and one label for every candidate"
             )
         parts[scene].append((ranked, right))
     records = [_ranked_lists(scene, queries) for scene, queries in parts.items()]

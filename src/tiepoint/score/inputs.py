@@ -23,7 +23,9 @@ def check_protocol(function: str, protocol: str, known: Sequence[str]) -> None:
 
 
 def split_arrays(value: Any, ndim: int) -> list[Any]:
-    """Split an argument into one array per item. A list or an array with one more dimension is several items.
+    """Split an argument into one array per item.
+
+    An array of `ndim` dimensions is one item. A list, or an array with one more dimension, is several items.
 
     >>> len(split_arrays(np.zeros((5, 2)), 2)), len(split_arrays(np.zeros((3, 5, 2)), 2))
     (1, 3)
@@ -37,7 +39,7 @@ def split_arrays(value: Any, ndim: int) -> list[Any]:
 
 
 def share(value: Any, ndim: int, count: int) -> list[Any]:
-    """Split an argument into `count` arrays. A single array counts for every item.
+    """Split an argument into `count` arrays. A single array is repeated for every item.
 
     >>> share(np.eye(3), 2, 4)[3].shape
     (3, 3)
@@ -58,7 +60,9 @@ each for every pair
     lengths = {name: len(value) for name, value in arguments.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} has length {n}" for name, n in lengths.items())
-        raise InputError(f"score.{function}: {shown}; pass one of each for every {item}")
+        raise InputError(
+            f"score.{function}: {shown}; pass arguments of equal length, with one entry for every {item}"
+        )
     count = next(iter(lengths.values()))
     if not count:
         raise InputError(f"score.{function}: {next(iter(lengths))} is empty; pass at least one {item}")
@@ -117,7 +121,7 @@ def scene_labels(function: str, scenes: Any, count: int, item: str) -> list[str]
 def size_table(
     where: str, value: Any, shape: tuple[int, ...], count: int, expected: str
 ) -> NDArray[np.int64]:
-    """Return image sizes in pixels (count, *shape). One size counts for every item.
+    """Return image sizes in pixels (count, *shape). A single size is repeated for every item.
 
     >>> size_table("sizes", (640, 480), (2,), 3, "(width, height)").shape
     (3, 2)

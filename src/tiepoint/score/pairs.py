@@ -52,7 +52,7 @@ def pose(
     """Score the relative camera pose that matches of image pairs give, as `pose/relative` does.
 
     Points are in pixels of the original images, with the centre of the first pixel at (0, 0). Every pair
-    counts once: arrays do not tell whether two pairs show the same images.
+    counts once, because arrays do not show whether two pairs are of the same images.
 
     Args:
         points0: Matched points (n, 2) of image 0; or a list, one array for each image pair.
@@ -60,10 +60,10 @@ def pose(
         K0: Camera matrix (3, 3) of image 0, or one for each pair.
         K1: Camera matrix (3, 3) of image 1, or one for each pair.
         T: True pose (4, 4) or (3, 4) with x1 = R x0 + t; or a list.
-        sizes: ((width0, height0), (width1, height1)) in pixels, or one for each pair. Protocols need
-            them to resize the images.
+        sizes: ((width0, height0), (width1, height1)) in pixels, or one for each pair. Protocols that resize
+            images need them.
         confidence: Confidence (n,) of each match; or a list. Only the option ``budget`` needs it.
-        centre: Position of the centre of the first pixel in K: 0, or 0.5 as in COLMAP.
+        centre: Coordinate that K assigns to the centre of the first pixel: 0, or 0.5 as in COLMAP.
         dataset: ``scannet`` or ``megadepth``, for which the protocols of papers have their own settings.
         scenes: Scene label of each pair. Six or more scenes give an interval.
         protocol: ``exact`` or the protocol of a paper, such as ``superglue`` or ``loftr``.
@@ -172,7 +172,9 @@ def planes(
     """
     chosen = PLANES.options.parse("score.planes", options)
     if chosen.turn or chosen.mirror:
-        raise InputError("score.planes: arrays are scored as they are; turn the points and H instead")
+        raise InputError(
+            "score.planes: `turn` and `mirror` have no effect on arrays; transform the points and H instead"
+        )
     pairs = _Pairs("planes", points0, points1, None, sizes, scenes)
     true = split_arrays(H, 2)
     marks = [None] * len(true) if landmarks is None else split_arrays(landmarks, 2)
@@ -239,7 +241,7 @@ def _pair_sizes(function: str, sizes: Any, count: int) -> list[tuple[Size, Size]
 
 @dataclass(frozen=True)
 class _Sequences:
-    """Image pairs grouped by scene, in the form of a folder of sequences."""
+    """Image pairs grouped by scene, with the interface of a folder of image sequences."""
 
     truths: tuple[PairTruth, ...]
 
@@ -249,7 +251,7 @@ class _Sequences:
         return tuple(dict.fromkeys(t.pair.scene for t in self.truths))
 
     def kind(self, scene: str) -> str:
-        """Return the kind of a scene."""
+        """Return the kind of a scene: `i`, `v` or `other`."""
         return scene_kind(scene)
 
     def images(self, scene: str) -> tuple[str, ...]:

@@ -52,8 +52,8 @@ def reconstruction(
             mappings, one per model.
         truth: A file or folder of true poses; or poses by image name.
         outliers: Images that belong to no part of the scene. Only for poses by name.
-        components: Part of the scene of each true image. Only for poses by name.
-        protocol: ``exact`` or the rule of another benchmark, such as ``colmap`` or ``imc2024``.
+        components: Number of the scene part that each true image belongs to. Only for poses by name.
+        protocol: ``exact`` or the protocol of another benchmark, such as ``colmap`` or ``imc2024``.
         **options: Options of the task: ``position_accuracy``, ``absolute``, ``cluster``, ``scenes``.
 
     Returns:
@@ -91,7 +91,7 @@ def reconstruction(
 
 
 def _poses(what: str, images: Any) -> Poses:
-    """Return the poses of a mapping. None and matrices of NaN are images without a pose."""
+    """Return the poses of a mapping. An image with None or a matrix of NaN has no pose."""
     place = Path(f"score.reconstruction: {what}")
     if not isinstance(images, Mapping):
         raise InputError(f"{place}: expected poses by image name, found {type(images).__name__}")

@@ -51,7 +51,9 @@ def run_param(shelf: IndexSnapshot, given: str) -> Run:
         return shelf.by_id[given]
     found = [r for i, r in shelf.by_id.items() if _ID.fullmatch(given) and i.startswith(given)]
     if len(found) != 1:
-        raise HTTPException(404, "the store has no finished run with this id")
+        raise HTTPException(
+            404, "the store has no finished run with this id; choose a run on the page of runs"
+        )
     return found[0]
 
 

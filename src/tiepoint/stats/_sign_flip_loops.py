@@ -21,7 +21,11 @@ _WHOLE, _COUNTS = types.int64[::1], types.int32[::1]
 
 @njit(nogil=True, error_model="numpy")
 def _squared_t(sums: Any, square: Any, k: int, a: int, b: int, sizes: Any, floor: float, out: Any) -> None:
-    """Compute t² of method pair k = (a, b) for every sign pattern of `sums` (strata, methods, patterns)."""
+    """Write to `out` (patterns,) the t² of method pair k = (a, b) for every sign pattern.
+
+    `sums` (strata, methods, patterns) are the signed sums of contributions, `square` (strata, pairs) the sums
+    of squared differences, and `floor` the smallest se².
+    """
     if len(sizes) == 2:
         n0, n1 = sizes[0], sizes[1]
         m0, m1 = -1.0 / n0, -1.0 / n1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Betting on the mean of bounded units drawn one by one: capital, confidence sequence, closed testing.
+"""Sequential tests of the mean of bounded units by betting: capital, confidence sequence, closed tests.
 
-Every statement holds at all numbers of units at the same time, with one error probability.
+The error probability holds for all numbers of units together, so a test may stop at any time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LARGEST_LOG = 690.0
 class UnitBounds:
     """Unbiased estimates of the mean difference, and the range of each before its unit is drawn.
 
-    `drawn` (..., n) estimate the mean, `lowest` and `highest` (..., n) bound them. The mean is certain to be
-    between `low` and `high` (...) after the last unit.
+    `drawn` (..., n) are the estimates, `lowest` and `highest` (..., n) their ranges. After the last unit the
+    mean is between `low` and `high` (...) with certainty.
     """
 
     drawn: Array
@@ -42,8 +42,8 @@ def unit_bounds(differences: ArrayLike, weights: ArrayLike | None) -> UnitBounds
 
     Args:
         differences: Differences of the units that were drawn.
-        weights: (..., n) their weights, if the mean is that of a finite list with weights of sum 1. None if
-            units are independent draws from a population, which has no end.
+        weights: (..., n) weights of the units in a finite list, whose weights have sum 1. None if the units
+            are independent samples of an unlimited population.
 
     >>> unit_bounds([1.0, 0.0], [0.5, 0.5]).drawn.tolist(), unit_bounds([1.0, 0.0], None).drawn.tolist()
     ([1.0, 0.5], [1.0, 0.0])
@@ -65,8 +65,8 @@ def unit_bounds(differences: ArrayLike, weights: ArrayLike | None) -> UnitBounds
 def bet(logs: Array, gain: ArrayLike, room: ArrayLike) -> Array:
     """Return the logarithms (..., bets) of the capital of each bet after one unit.
 
-    `gain` is what the unit adds beyond the tested mean, `room` what it could lose at most. If the room is 0,
-    a gain shows that the mean is impossible, and the capital is infinite. If both are 0, all remaining units
+    `gain` is the unit's estimate minus the tested mean, `room` the largest possible loss. If the room is 0, a
+    gain shows that the mean is impossible, and the capital is infinite. If both are 0, all remaining units
     equal the tested mean, and the capital does not change.
     """
     gain, room = np.asarray(gain, np.float64)[..., None], np.asarray(room, np.float64)[..., None]
@@ -105,14 +105,15 @@ def capitals(units: UnitBounds, mean: float) -> tuple[float, float]:
 def confidence_set(units: UnitBounds, alpha: float) -> tuple[float, float]:
     """Return the interval of means that bets with error probability `alpha` do not exclude.
 
-    The sets after all numbers of units hold together, so their intersection is also a confidence set.
+    The sets of different numbers of units hold simultaneously, so their intersection is also a confidence
+    set.
     """
     from scipy.optimize import brentq
 
     low, high = float(units.low), float(units.high)
 
     def excess(mean: float) -> float:
-        """Return the logarithm of the capital beyond the limit: negative inside the set."""
+        """Return the logarithm of the capital relative to its limit, which is negative inside the set."""
         capital = sum(capitals(units, mean)) / 2
         return _LARGEST_LOG if np.isinf(capital) else float(np.log(capital * alpha))
 
@@ -128,7 +129,10 @@ def confidence_set(units: UnitBounds, alpha: float) -> tuple[float, float]:
 
 
 def _least(units: UnitBounds, low: float, high: float) -> float:
-    """Return the mean with the least capital, by ternary search. The capital is convex."""
+    """Return the mean between `low` and `high` with the least capital.
+
+    Ternary search finds it, because the capital is convex.
+    """
     while high - low > _TOLERANCE:
         a, b = low + (high - low) / 3, high - (high - low) / 3
         if sum(capitals(units, a)) <= sum(capitals(units, b)):
@@ -141,7 +145,8 @@ def _least(units: UnitBounds, low: float, high: float) -> float:
 def adjusted_evidence(evidence: ArrayLike) -> Array:
     """Return the evidence (n,) against each hypothesis after closed testing by averages.
 
-    A claim when it reaches 1/alpha keeps the probability of any wrong claim among all hypotheses at alpha.
+    If a hypothesis is rejected when its evidence reaches 1/alpha, the probability of any wrong rejection is
+    at most alpha.
 
     >>> adjusted_evidence([30.0, 0.5, 45.0, 0.01]).round(3).tolist()
     [10.17, 0.255, 15.17, 0.01]

@@ -38,7 +38,7 @@ def bootstrap_t_family(
     True
     """
     if len(contributions) == 0:
-        raise InputError("no scene has a value for all methods; nothing to test")
+        raise InputError("no scene has a value for all methods; compare methods on common scenes")
     first, second = pairs.T
     gaps = contributions[:, first] - contributions[:, second]
     centred = gaps.copy()

@@ -56,7 +56,7 @@ class StressCurve:
     """Mean score by level, its non-increasing fit, and the breakdown point with a 95 % interval.
 
     `interval` is None with fewer than six scenes. `rise` is the largest amount by which the mean is above the
-    fit: the score is not monotone if it is large.
+    fit. A large `rise` shows that the score is not monotone.
     """
 
     levels: tuple[float, ...]
@@ -124,7 +124,7 @@ def _breakdown(fit: Floats, coordinates: Sequence[float]) -> Found:
 
 
 def _interval(table: Floats, coordinates: Sequence[float], seed: int) -> tuple[Found, Found]:
-    """Return the 2.5 % and 97.5 % entries of the points of 2000 samples of scenes with replacement."""
+    """Return the 2.5 % and 97.5 % quantiles of the breakdown points over 2000 bootstrap samples of scenes."""
     count = len(table)
     u = (random_integers(seed, DRAWS * count) >> np.uint64(11)).astype(np.float64) / 2.0**53
     index = np.floor(u * count).astype(np.int64).reshape(DRAWS, count)

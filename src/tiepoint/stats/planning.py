@@ -25,7 +25,8 @@ class Components:
     """Variance of unit differences, within and between scenes.
 
     `mean` and `scene_variance` are the mean and the sample variance of the scene means. `pairs_a_scene` is
-    the harmonic mean of the numbers of units. `within`, `between`, `icc` are None if all scenes have one.
+    the harmonic mean of the numbers of units per scene. `within` and `between` are the variances within and
+    between scenes, and `icc` is the intraclass correlation. They are None if all scenes have one unit.
     """
 
     scenes: int
@@ -38,15 +39,18 @@ class Components:
     icc: float | None = None
 
     def design_effect(self, pairs_a_scene: float) -> float | None:
-        """Return by how much units of one scene are worth less than independent ones. None if unknown."""
+        """Return the design effect: the factor by which units of one scene increase the variance of the mean.
+
+        None if unknown.
+        """
         return None if self.icc is None else 1 + (pairs_a_scene - 1) * self.icc
 
     def variance(self, pairs_a_scene: int | None = None) -> float:
-        """Return the variance of a scene's mean difference, as now or with other numbers of pairs."""
+        """Return the variance of a scene's mean difference, for the present or another number of pairs."""
         if pairs_a_scene is None:
             return self.scene_variance
         if self.within is None or self.between is None:
-            raise ValueError("every scene has one pair, so nothing is known about more of them")
+            raise ValueError("every scene has one pair, so the variance with more pairs is unknown")
         return self.between + self.within / pairs_a_scene
 
 
@@ -82,7 +86,7 @@ def scenes_needed(
 ) -> int | None:
     """Return the smallest number of scenes that separates a difference. None if more than a million.
 
-    It is `smallest_resolvable` turned round: the same t quantiles with scenes - kinds degrees of freedom.
+    This is the inverse of `smallest_resolvable`, with scenes - kinds degrees of freedom.
 
     >>> scenes_needed(0.03**2, 0.005)
     285
@@ -131,7 +135,7 @@ def exact_power(variance: float, delta: float, scenes: int, alpha: float = 0.05,
 def variance_factors(means: ArrayLike) -> tuple[float, float]:
     """Return the factors from the sample variance to the ends of its 80 % interval (Bonett 2006).
 
-    It depends on the kurtosis of the scene means, because most scenes are level and a few differ much.
+    The factors depend on the kurtosis of the scene means, because a few scenes may differ much.
     """
     m = np.asarray(means, np.float64)
     S = len(m)
@@ -149,7 +153,7 @@ def variance_factors(means: ArrayLike) -> tuple[float, float]:
 def race_length(unit_variance: float, delta: float, units: int | None = None, alpha: float = 0.05) -> float:
     """Return the expected number of units of a race of two methods that differ by `delta`.
 
-    `units` is the size of the benchmark; None for one without an end.
+    `units` is the size of the benchmark; None for an unlimited benchmark.
 
     >>> round(race_length(0.25**2, 0.05, 1500), 2)
     211.26
@@ -162,7 +166,9 @@ def race_length(unit_variance: float, delta: float, units: int | None = None, al
 def stratified_variance(
     variances: Mapping[str, float], weights: Mapping[str, float], shares: Mapping[str, float]
 ) -> float:
-    """Return the variance of one scene for a mean over kinds with fixed weights and shares of the scenes.
+    """Return the variance per scene of a weighted mean over kinds of scenes.
+
+    All arguments are by kind: the variance of a scene, the weight in the mean, and the share of the scenes.
 
     >>> stratified_variance({"v": 0.04, "i": 0.04}, {"v": 0.5, "i": 0.5}, {"v": 0.5, "i": 0.5})
     0.04

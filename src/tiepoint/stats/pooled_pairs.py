@@ -52,7 +52,7 @@ class PairGroup:
 
     @cached_property
     def _single(self) -> NDArray[np.float32] | None:
-        """Counts as float32. None if float32 cannot represent them exactly."""
+        """Counts of negatives as float32. None if float32 cannot represent them exactly."""
         return self.counts.astype(np.float32) if self.counts.max(initial=0) < _FLOAT32_INTEGERS else None
 
     def factor(self, factors: Array) -> Array:

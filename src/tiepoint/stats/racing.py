@@ -50,9 +50,9 @@ def racing_order(weights: Mapping[str, float], seed: int) -> list[str]:
 def scene_order(
     strata: Mapping[str, str], shares: Mapping[str, float], seed: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield (stratum, scene). `shares` are the probabilities of the strata; scenes do not repeat.
+    """Yield (stratum, scene) in random order, without repeating a scene, until the chosen stratum is empty.
 
-    Ends when the drawn stratum has no scene left.
+    `strata` has the stratum of each scene, `shares` the probability of each stratum.
     """
     names = sorted(shares)
     ends = np.cumsum([shares[name] for name in names])
@@ -67,7 +67,7 @@ def scene_order(
 
 @dataclass(frozen=True)
 class Claim:
-    """`better` is ahead of `worse`, decided after `step` units with adjusted evidence `evidence`."""
+    """Claim that `better` is ahead of `worse`, made after `step` units with adjusted evidence `evidence`."""
 
     better: str
     worse: str
@@ -82,7 +82,9 @@ Interval = tuple[int, float, float]
 
 
 def running(intervals: Sequence[Interval]) -> list[Interval]:
-    """Intersect each confidence set (units, low, high) with all earlier ones. The results hold together.
+    """Intersect each confidence set (units, low, high) with all earlier ones.
+
+    The intersections hold simultaneously.
 
     >>> running([(1, -1.0, 0.5), (2, -0.5, 0.8)])
     [(1, -1.0, 0.5), (2, -0.5, 0.5)]
@@ -104,8 +106,8 @@ class Race:
         active: Methods still in the race.
         claims: Claims in order.
         evaluations: Number of units of each method.
-        intervals: Confidence sets of each pair's difference: (units, low, high). The sets of one pair hold
-            together with probability 1 - alpha, each pair by itself. `running` cuts them with each other.
+        intervals: Confidence sets of each pair's difference: (units, low, high). All sets of one pair hold
+            simultaneously with probability 1 - alpha. `running` intersects them.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class Race:
     ) -> None:
         """Set up a race. `finite` is True for a list of units, and False for samples from a population."""
         if len(methods) < 2:
-            raise InputError(f"a race needs at least two methods, found {len(methods)}")
+            raise InputError(f"a race needs at least two methods, found {len(methods)}; add a method")
         if not 0 < alpha < 1:
             raise InputError(f"`alpha` is {alpha}; expected a probability between 0 and 1")
         if goal not in GOALS or (goal == "baseline") != (baseline is not None):
@@ -288,7 +290,7 @@ class Race:
         return (low, high) if pair == (better, worse) else (-high, -low)
 
     def mean_difference(self, better: str, worse: str) -> float:
-        """Return the plain mean of the raced differences. It is too large after an early stop."""
+        """Return the mean of the raced differences. After an early stop it exaggerates the difference."""
         pair = self._pair(better, worse)
         at = self.pairs.index(pair)
         value = float(np.mean([row[at] for row in self._history[: self._used[pair]]]))

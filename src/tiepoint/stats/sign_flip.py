@@ -143,7 +143,7 @@ class _Rounded:
     def of(cls, contributions: Array, strata: Ints) -> _Rounded:
         n = len(contributions)
         if n == 0:
-            raise InputError("no scene has values of all methods, so there is nothing to test")
+            raise InputError("no scene has values of all methods; compare methods on common scenes")
         step = grid(float(np.abs(contributions).max(initial=0.0)) * n)
         return cls(np.rint(contributions * step) / step, stratum_members(strata))
 

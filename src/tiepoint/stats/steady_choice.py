@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Order of methods by their steadiness on image pairs without ground truth, and what is certain about it."""
+"""Order methods by their steadiness on image pairs without ground truth, with intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ MARGIN = 0.02
 
 @dataclass(frozen=True)
 class Difference:
-    """Score of the leader minus that of another method, with its 95 % interval. NaN if there is none."""
+    """Score of the leader minus that of another method, with its 95 % interval.
+
+    `low` and `high` are NaN if there are too few pairs.
+    """
 
     mean: float
     low: float
@@ -42,13 +45,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class SteadyOrder:
-    """Methods from the first to the last.
+    """Methods in the order of their steadiness.
 
     Attributes:
         methods: Names in order; the first is the leader.
         scores: Mean steadiness over the used pairs.
-        pairs: Keys of the used pairs: those that at least one method confirms, sorted.
-        differences: Difference of the leader to each other method.
+        pairs: Keys of the used pairs, sorted: the pairs that at least one method confirms.
+        differences: Score of the leader minus the score of each other method.
     """
 
     methods: tuple[str, ...]
@@ -76,7 +79,8 @@ def steady_order(
 ) -> SteadyOrder:
     """Order methods by their mean steadiness over the pairs that at least one of them confirms.
 
-    Methods that are equal to 1e-9 are ordered by `seconds`. The order does not depend on that of `steady`.
+    Methods whose means agree within 1e-9 are ordered by `seconds`. The order of the mapping `steady` has no
+    effect.
 
     Args:
         steady: Steadiness by method and key of a pair, 0 if the method does not confirm the pair.
@@ -95,7 +99,8 @@ def steady_order(
 def difference(leader: Floats, other: Floats, keys: Sequence[str]) -> Difference:
     """Return the mean difference of two methods and its interval, from a bootstrap over pairs.
 
-    `keys` are the sorted keys of the pairs, which seed the draws. Rows are in that order.
+    `keys` are the sorted keys of the pairs, which seed the bootstrap. `leader` and `other` (n,) are in that
+    order.
 
     >>> difference(np.full(5, 0.9), np.full(5, 0.8), list("abcde")).ahead
     True

@@ -60,9 +60,10 @@ class Sample:
         return self.expected_mean + self.total(np.asarray(values) - np.array(self.expected))
 
     def standard_error(self, values: ArrayLike) -> float | None:
-        """Return the standard error of a weighted sum of values; 0 for all units, None for a single one.
+        """Return the standard error of a weighted sum of values. None if only one unit is sampled.
 
-        It comes from differences of neighbours on the line, because the sample is systematic.
+        It is 0 if all units are sampled. It is computed from differences between neighbours on the line,
+        because the sample is systematic.
         """
         n = len(self.units)
         if n >= self.size:

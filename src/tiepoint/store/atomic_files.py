@@ -47,7 +47,7 @@ def _sync(path: Path) -> None:
 
 
 def _why(error: OSError) -> str:
-    """Return the reason of an OS error. A full disk is detected, because NumPy does not report it."""
+    """Return the reason of an OS error. Check for a full disk, which NumPy does not report."""
     if error.strerror is None and re.fullmatch(r"\d+ requested and \d+ written", str(error)):
         return os.strerror(errno.ENOSPC)
     return error.strerror or str(error)

@@ -107,7 +107,7 @@ class FeatureCache:
         return content
 
     def amend(self, key: str, **extra: Any) -> None:
-        """Add facts to the header of an entry. Do nothing if the entry is missing."""
+        """Add the entries of `extra` to the header of a cache entry. Do nothing if the entry is missing."""
         meta = self.meta(key)
         if meta is None:
             return
@@ -159,8 +159,8 @@ class FeatureCache:
     def find_damaged(self, keys: Collection[str]) -> dict[str, DamagedError]:
         """Return those of `keys` whose entry is corrupt. Entries are verified in parallel threads.
 
-        If there are more entries than can stay mapped, each entry is verified when it is read. Mapping every
-        entry twice would take longer.
+        If there are more entries than can stay mapped, return nothing. Each entry is then verified when it is
+        read, because mapping all entries twice would take longer.
         """
         found: dict[str, DamagedError] = {}
         new = [key for key in keys if key not in self._maps]
@@ -219,7 +219,7 @@ class FeatureCache:
         if meta is None:
             raise self._damaged(key, "it has no meta.json")
         if content_hash(fresh.get(key)) != meta["content"]:
-            raise self._damaged(key, "its arrays do not match their content hash")
+            raise self._damaged(key, "the arrays do not match their content hash")
         return meta
 
 
@@ -232,7 +232,7 @@ def _header(data: bytes) -> dict[str, Any]:
     meta = verify_checksum(data)
     kinds = {"arrays": dict, "content": str, "sums": dict}
     if not all(isinstance(meta.get(name), kind) for name, kind in kinds.items()):
-        raise ValueError("it is not the header of a cache entry")
+        raise ValueError("the file is not the header of a cache entry")
     return meta
 
 

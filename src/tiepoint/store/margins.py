@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Margins of earlier non-inferiority tests, so that a second margin on one question is reported."""
+"""Store the margins of non-inferiority tests, to report that a question was tested with several margins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "margins"
 
 
 def record_margin(root: Path, question: list[str], margin: float) -> list[float]:
-    """Add a margin to those of a question and return the others that it was tested with, in order.
+    """Record the margin of a test. Return the other margins recorded for the same question, in order.
 
     Args:
         root: folder of the store.

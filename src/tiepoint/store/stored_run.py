@@ -348,9 +348,9 @@ def read_run(path: Path) -> StoredRun:
         plain = verify_checksum(read_content(path))
         scores, used = plain.get("scores", []), plain.get("keypoint_set")
         if not isinstance(scores, list) or not all(isinstance(s, dict) for s in scores):
-            raise ValueError("its scores are not a list of objects")
+            raise ValueError("the scores are not a list of objects")
         if used is not None and not (isinstance(used, dict) and used.get("id")):
-            raise ValueError("its keypoint set is not an object with an id")
+            raise ValueError("the keypoint set is not an object with an id")
         rows = tuple(ScoreRow(**row) for row in scores)
         run = StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"]), "scores": rows})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:

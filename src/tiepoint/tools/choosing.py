@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChoiceResult:
-    """Result of a choice. ``str()`` states what to use and how far to trust it.
+    """Result of a choice. ``str()`` recommends a method and states how reliable that is.
 
     Attributes:
-        choice: All details: outcomes by method and pair, order, pairs.
+        choice: Full result: outcomes by method and pair, order of the methods, pairs.
     """
 
     choice: Choice
 
     @property
     def leader(self) -> str | None:
-        """Method to use. None if no method confirms any pair."""
+        """Method to use. None if no method finds consistent matches on any pair."""
         return self.choice.leader
 
     @property
     def level(self) -> Sequence[str]:
-        """Methods that are not separated from the leader."""
+        """Methods that are not distinguished from the leader on these pairs."""
         return self.choice.order.level
 
     @property
     def steady(self) -> Mapping[str, float]:
-        """Score of each method, 0 to 1."""
+        """Mean steadiness of each method over the pairs, 0 to 1."""
         return self.choice.order.scores
 
     @property
     def warnings(self) -> list[str]:
-        """What is unusual about the images, the pairs or the matches."""
+        """Warnings about unusual images, pairs or matches."""
         from ..report.choice_text import warnings as unusual
 
         return unusual(self.choice)
@@ -80,12 +80,13 @@ def choose(
 ) -> ChoiceResult:
     """Compare methods on your images without ground truth; see docs/choose.md.
 
-    Matches have the same cache keys as those of `tiepoint.evaluate`. A choice is no run: it has no score.
+    Matches have the same cache keys as those of `tiepoint.evaluate`. No run is stored, because there is no
+    score.
 
     Args:
         methods: Names or objects, at least two. All sparse or all dense.
         images: Folder of images.
-        pairs: List of pairs; by default pairs are drawn from the folder.
+        pairs: List of pairs; by default, pairs are sampled from the folder.
         limit: Number of pairs; default 30, or all pairs of a list.
         store: Folder or database URL; default ``tiepoint-store`` in the current folder.
         device: Device of learned methods.

@@ -38,13 +38,13 @@ def plan(
         task: Name of the task.
         detect: Difference to detect: in points (percent) for fractions, else in the unit of the metric.
         protocol: Protocol; default the first that all runs have.
-        metric: Score; default the headline of the task.
+        metric: Score; default the headline score of the task.
         group: Group of the score.
         dataset: Only runs on a dataset of this name.
         split: Only runs of this split.
         power: Probability of separating methods that differ by `detect`.
         alpha: Probability of separating methods that do not differ.
-        pairs_per_scene: Plan scenes with this number of pairs; default as now.
+        pairs_per_scene: Number of pairs in each planned scene; default as in the runs.
         family: Divide `alpha` by the number of pairs of methods.
         store: Folder or database URL; default ``tiepoint-store`` in the current folder.
 
@@ -62,7 +62,7 @@ def plan(
 
 
 def in_stored_unit(task: str, metric: str | None, detect: float) -> float:
-    """Convert a difference from points to fractions. Other units stay as they are."""
+    """Convert `detect` from points (percent) to a fraction if the metric is a fraction."""
     from ..tasks import load_task
     from ..tasks.info import metric_info
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RaceResult:
-    """Result of a race. ``str()`` states what was decided, and what that is about.
+    """Result of a race. ``str()`` lists the decisions and what they hold for: the benchmark or its scenes.
 
     Attributes:
         stored: The race with all details: order, values by unit, confidence sequences.
@@ -48,7 +48,7 @@ class RaceResult:
 
     @property
     def steps(self) -> int:
-        """Number of units that were used."""
+        """Number of units evaluated until the end of the race."""
         return self.stored.steps
 
     @property
@@ -134,21 +134,21 @@ def race(
     on_step: Callable[[RunningRace], None] | None = None,
     **options: Any,
 ) -> RaceResult:
-    """Run methods unit by unit until it is certain enough which one is ahead; see docs/less-work.md.
+    """Run methods unit by unit until the requested decisions are certain enough; see docs/less-work.md.
 
     Features and records have the same keys as those of `tiepoint.evaluate`, so a later complete run computes
-    only what is missing. A race is no run: it has no score.
+    only what is missing. A race is not a run: it has no score.
 
     Args:
         methods: Names, objects, or with `replay` names or ids of stored runs; at least two.
         task: Name of the task.
         data: Folder of the dataset. Not needed with `replay`.
         protocol: Protocol; default the task's first.
-        metric: Score to race; default the headline of the task.
+        metric: Score to race; default the headline score of the task.
         group: Group of the score.
         goal: ``"best"`` (default from three methods), ``"order"`` (default for two) or ``"baseline=NAME"``.
-        about: ``"benchmark"``: what the complete run would say about these units. ``"scenes"``: what holds
-            for the scenes that these were drawn from.
+        about: ``"benchmark"`` claims what complete runs on all units would show. ``"scenes"`` claims what
+            holds for the population of scenes that the units are a sample of.
         alpha: Largest probability of any wrong claim, at any time.
         seed: Seed of the order of the units.
         limit: Number of units after which the race ends without a decision.

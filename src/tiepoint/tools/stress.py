@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StressResult:
-    """Curves of several methods under several kinds of changes. ``str()`` is the table where each breaks.
+    """Curves of several methods under several kinds of changes. ``str()`` is the table of breakdown points.
 
     Attributes:
         runs: The runs of the tasks `stress/KIND`, by kind and method.
@@ -57,9 +57,9 @@ class StressResult:
     def breakdown(self) -> pd.DataFrame:
         """Return one row per kind and method: the breakdown point and its interval.
 
-        `beyond` states that the fit stays above half up to the last level, `nothing` that the score at the
-        first level is 0. `low` and `high` are in ascending difficulty, and None with fewer than six images.
-        `rise` is the largest amount by which the curve is above its fit.
+        `beyond` is True if the fitted curve is still above half of its first value at the last level.
+        `nothing` is True if the score at the first level is 0. `low` and `high` are in ascending difficulty,
+        and None with fewer than six images. `rise` is the largest amount by which the curve is above its fit.
         """
         import pandas as pd
 
@@ -120,7 +120,8 @@ def stress(
     """Change images more and more, and return where each method breaks; see docs/tasks/stress.md.
 
     Args:
-        methods: A name, an object with ``match(image1, image2)`` or of a keypoint method, or a list of them.
+        methods: A name, an object with ``match(image1, image2)`` or the interface of a keypoint method, or a
+            list of names and objects.
         images: Folder of images, or a dataset, of which the first image of each scene is used.
         kinds: Kinds of changes: rotation, scale, tilt, blur, gamma, jpeg, noise; default all.
         metric: Score of the curves: ``"corner"``, ``"mma"`` or ``"matching_score"``.

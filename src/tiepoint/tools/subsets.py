@@ -45,9 +45,10 @@ class Subset:
         return self.facts.units
 
     def estimate(self, run: str) -> Score:
-        """Return what this subset says about a complete stored run: value, `low` and `high`.
+        """Estimate the score of a complete stored run from its units in this subset.
 
-        Compare it with the stored score of the run to see the error of the subset.
+        The result has the interval `low` to `high`. Compare it with the stored score of the run to see the
+        error of the subset.
         """
         from ..report.compare.by_units import subset_values
         from ..report.runs.selection import one_run, runs_of
@@ -108,11 +109,12 @@ def subset(
     Args:
         n: Number of units of every stratum (kind or set of the score).
         task: Name of the task.
-        references: Names or ids of complete stored runs on the same data; empty for all but canaries.
+        references: Names or ids of complete stored runs on the same data; empty for all stored methods except
+            the canaries.
         protocol: Protocol; default the first that the references have.
         design: ``"ordered"`` or ``"pps"``.
         seed: Seed of the sample.
-        metric: Score; default the headline of the task.
+        metric: Score; default the headline score of the task.
         group: Group of the score.
         store: Folder or database URL; default ``tiepoint-store`` in the current folder.
     """

@@ -80,7 +80,7 @@ def test_choose_list_with_poses_prints_complete_command(place: Path, capsys: Cap
     listed.write_text(json.dumps([entry]))
     assert tiepoint(line(place, "--pairs", str(listed))) == 0
     out, err = capsys.readouterr()
-    assert "one pair: about 4 points are lost on average" in err
+    assert "only one pair is confirmed: about 4 points are lost on average" in err
     assert "not known" in out
     parts = shlex.split(out.splitlines()[-1].removeprefix("To run it: "))
     assert tiepoint([*parts[1:], "-q"]) == 0
@@ -109,7 +109,7 @@ def test_choose_wrong_calls_exit_2(place: Path, capsys: Captured) -> None:
         (["choose", SIFT, BRIEF, *images, "--out", "x.pdf"], "choose a name that ends with .html"),
         (["choose", SIFT, BRIEF, *images, "--limit", "0"], "--limit is 0"),
         (["choose", SIFT, BRIEF, "--images", str(place / "nowhere")], "is not a folder"),
-        (["choose", SIFT, "dis", *images], "the two cannot be ranked"),
+        (["choose", SIFT, "dis", *images], "the two methods cannot be ranked"),
     ):
         assert tiepoint([*arguments, "--store", str(place / "other")]) == 2
         assert message in capsys.readouterr().err

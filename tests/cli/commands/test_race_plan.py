@@ -79,7 +79,7 @@ def test_race_replay_prints_what_a_race_would_have_saved(
     shown = capsys.readouterr().out
     assert "The race would have used" in shown
     assert "The complete runs: pck" in shown
-    assert "All claims hold together with at most 5 % error" in shown
+    assert "All claims hold together with an error probability of at most 5 %" in shown
     assert sorted(p.name for p in Path(world["store"]).rglob("*")) == before
     assert tiepoint([*line, "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)

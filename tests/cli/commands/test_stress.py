@@ -115,7 +115,7 @@ def test_report_has_curves_and_limits(world: dict[str, Any], tmp_path: Path) -> 
     [
         (["--kinds", "blurr"], "did you mean 'blur'"),
         (["--metric", "cornr"], "did you mean 'corner'"),
-        (["--kinds", "blur", "--seed", "1"], "--seed has an effect on noise alone"),
+        (["--kinds", "blur", "--seed", "1"], "--seed affects only the kind noise"),
         (["-o", "levels=0,1"], "every kind has its own levels"),
         (["-o", "ransac=1"], "ransac_px"),
         (["--max-side", "-1"], "max_side"),

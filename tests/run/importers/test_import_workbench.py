@@ -101,8 +101,8 @@ def test_a_database_becomes_runs_without_sentinels(database, tmp_path):
     assert sift["metadata"].startswith("success=1;")
     assert errors == [("no keypoints",)]
     text = " ".join(notes)
-    assert "its L1 norm was in fact L2" in text
-    assert "orb: its ORB bytes" in text
+    assert "the L1 norm was in fact the L2 norm" in text
+    assert "orb: the ORB bytes" in text
     assert "time was not measured" in text
     assert {r.task for r in runs if r.method == "sift"} == {"keypoints/ranking", "keypoints/verification"}
 

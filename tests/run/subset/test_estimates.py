@@ -237,7 +237,7 @@ def test_pps_and_reference_itself(world: Path, capsys: pytest.CaptureFixture[str
     more = ("--design", "pps", "--references", "good,bad")
     assert on_subset(world, *more, "--name", "itself", noise=0.6) == 0
     said = capsys.readouterr().err.replace("\n", " ")
-    assert "is a reference, so it chose the units itself" in said
+    assert "is one of the references that chose the units" in said
     run = stored(world, "itself")
     assert run.manifest.subset is not None
     assert run.manifest.subset.design == "pps"

@@ -34,7 +34,7 @@ def compare_command(
         None, "--allow", help="Differences between runs to accept: dataset, lists, scenes, split …"
     ),
     test: str = typer.Option(
-        "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."
+        "sign-flip", "--test", help="Test: sign-flip (assumes differences symmetric about 0) or bootstrap-t."
     ),
     margin: float = typer.Option(
         None, "--margin", help="Test whether METHOD loses at most this many points against the baseline."

@@ -19,14 +19,16 @@ def plan_command(
         None, "--methods", help="Methods or run ids; default the newest run of every method."
     ),
     protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact if the runs have it."),
-    metric: str = typer.Option(None, "--metric", help="Score; default the task's headline."),
+    metric: str = typer.Option(None, "--metric", help="Score; default the task's headline score."),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. threshold_deg=5."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
-    power: float = typer.Option(0.8, "--power", help="Probability of separating such methods."),
+    power: float = typer.Option(
+        0.8, "--power", help="Probability of separating methods that differ by --detect."
+    ),
     alpha: float = typer.Option(0.05, "--alpha", help="Probability of separating equal methods."),
     pairs_per_scene: int = typer.Option(
-        None, "--pairs-per-scene", help="Plan scenes with this number of pairs; default as now."
+        None, "--pairs-per-scene", help="Number of pairs per planned scene; default as in the runs."
     ),
     family: bool = typer.Option(False, "--family", help="Divide alpha by the number of pairs of methods."),
     out: Path = typer.Option(None, "--out", help="Write the figure: .pdf, .svg, .png, or .csv for its data."),

@@ -45,13 +45,15 @@ def race_command(
     task: str = typer.Option(None, "--task", help="Task; required without --replay."),
     data: Path = typer.Option(None, "--data", help="Folder of the dataset; required without --replay."),
     protocol: str = typer.Option(None, "--protocol", help="Protocol; the default is exact."),
-    metric: str = typer.Option(None, "--metric", help="Score to race; by default the task's headline."),
+    metric: str = typer.Option(None, "--metric", help="Score to race; by default the task's headline score."),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. threshold_deg=5."),
     goal: str = typer.Option(
         None, "--goal", help="best, order or baseline=NAME; by default order for two methods, else best."
     ),
     about: str = typer.Option(
-        "benchmark", "--about", help="benchmark: these units; scenes: the scenes they were drawn from."
+        "benchmark",
+        "--about",
+        help="What claims are about: benchmark (these units) or scenes (scenes like these).",
     ),
     alpha: float = typer.Option(0.05, "--alpha", help="Largest probability of any wrong claim."),
     seed: int = typer.Option(0, "--seed", help="Seed of the order of the units."),
@@ -78,7 +80,7 @@ def race_command(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run methods unit by unit until it is certain enough which one is ahead.
+    """Run methods unit by unit and stop when it is certain which one is ahead.
 
     Features and records are those of `run`, which afterwards computes only what is missing. A race is not a
     run and has no score. With `--replay`, show what a race of stored runs would have saved.

@@ -42,7 +42,7 @@ def report(
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     protocol: str = typer.Option(None, "--protocol", help="Only scores under this protocol; default exact."),
     test: str = typer.Option(
-        "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."
+        "sign-flip", "--test", help="Test: sign-flip (assumes differences symmetric about 0) or bootstrap-t."
     ),
     intervals: bool = typer.Option(
         False, "--intervals", help="Add confidence intervals to the tables in md and latex."

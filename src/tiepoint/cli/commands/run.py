@@ -97,7 +97,9 @@ def run(
     ),
     design: str = typer.Option(None, "--design", help="Sampling of the subset: ordered (default) or pps."),
     subset_score: str = typer.Option(
-        None, "--subset-score", help="Score of the subset, METRIC or METRIC:GROUP; default the headline."
+        None,
+        "--subset-score",
+        help="Score of the subset, METRIC or METRIC:GROUP; default the headline score.",
     ),
     subset_seed: int = typer.Option(None, "--subset-seed", help="Seed of the subset; default 0."),
     exec_revision: str = typer.Option(

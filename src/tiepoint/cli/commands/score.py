@@ -48,7 +48,7 @@ def score_command(
         None, "--missing", help="tss and dense tasks: zero (default), skip or error for missing files."
     ),
     scores_csv: bool = typer.Option(False, "--scores-csv", help="tss: write RESULTS/SUBSET/scores.csv."),
-    pairs: bool = typer.Option(False, "--pairs", help="tss: print both rows of every pair as well."),
+    pairs: bool = typer.Option(False, "--pairs", help="tss: also print both directions of every pair."),
     jobs: int = typer.Option(0, "--jobs", min=0, help="Maximum number of workers; 0 means one per core."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),

@@ -30,7 +30,7 @@ def show_run_command(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Print one run: summary, scores, scenes and ranks. Or print one race: what was decided.
+    """Print one run: summary, scores, scenes and ranks. Or print the decisions of one race.
 
     With `--conventions`, explain step by step why scores differ between protocols.
 

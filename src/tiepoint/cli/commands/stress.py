@@ -113,7 +113,7 @@ def stress_command(
 
 
 def _print(runs: list[Run], metric: str, out: Path | None, *, as_json: bool) -> None:
-    """Print warnings, the table where each method breaks, and the curves. Write the figure to `out`."""
+    """Print warnings, the table of breakdown points, and the curves. Write the figure to `out`."""
     from ...report.stress_curves import breakdown_table, curve_table, curves_of_runs, notes
 
     curves = curves_of_runs(runs, metric)

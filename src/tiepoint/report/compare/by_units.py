@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compare runs by the values of their units: on a subset, or over the pairs of given scenes.
 
-These comparisons have intervals and no tests: they are about a fixed list of units, not about new scenes.
+These comparisons have intervals but no tests, because they concern a fixed list of units instead of new
+scenes.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def compare_on_subset(
     """Compare runs of a subset, and complete runs restricted to its units, by paired estimates."""
     task = stored_task(next(iter(named.values())).task)
     if protocol not in (None, subset.protocol):
-        raise InputError(f"{subset.name} is for protocol {subset.protocol}, not {protocol}; omit it")
+        raise InputError(f"{subset.name} is for protocol {subset.protocol}, not {protocol}; omit `protocol`")
     chosen = task.info.other_names.get(metric, metric) if metric else subset.metric
     own = group or next((g for m, g in subset.scores if m == chosen), "all")
     if (chosen, own) not in subset.scores:
@@ -87,7 +88,9 @@ def compare_on_subset(
     references = [name for name, run in named.items() if run.id in subset.references.values()]
     if references:
         names = first_few(references)
-        notes.append(f"references, which chose the units, so that their intervals do not hold: {names}")
+        notes.append(
+            f"the intervals of references do not hold, because these methods chose the units: {names}"
+        )
     design = (
         f"Intervals: 95 %, about the complete benchmark, from {len(subset.units):,} of {subset.total:,} "
         f"{subset.unit}s ({subset.name}, {subset.design}). They say nothing about new scenes: comparing by "
@@ -118,7 +121,9 @@ def compare_over_pairs(
     score = next(iter(found.values()))[0]
     for name, (other, _) in found.items():
         if other.units.weights != score.units.weights:
-            raise InputError(f"{name} has other pairs than the first method; compare runs of the same pairs")
+            raise InputError(
+                f"{name} has different pairs than the first method; compare runs on the same pairs"
+            )
     rows = [
         _row(name, run, scores[name].value, scores[name].low, scores[name].high)
         for name, run in named.items()
@@ -160,14 +165,17 @@ def subset_values(task: Task, run: Run, subset: SubsetFacts, metric: str, group:
     """Return the unit values of a run on a subset, or of a complete run on the units of the subset."""
     if run.manifest.subset is None and run.manifest.dataset.hash != subset.dataset:
         raise InputError(
-            f"run {run.id} of {run.method} is on other data than {subset.name}; choose runs on the same data"
+            f"run {run.id} of {run.method} is on different data than {subset.name}; choose runs on the "
+            "same data"
         )
     comparison = task.comparison(subset.protocol)
     # Imported results have one record for all units.
     keys = subset.units if set(subset.units) <= set(run.unit_records) else tuple(run.unit_records)
     records = {k: run.unit_records[k][comparison] for k in keys if comparison in run.unit_records[k]}
     if not records:
-        raise InputError(f"run {run.id} of {run.method} has no records under {subset.protocol}; run it again")
+        raise InputError(
+            f"run {run.id} of {run.method} has no records under {subset.protocol}; rerun the method"
+        )
     return unit_values_of(task, records, subset.protocol, metric, group)
 
 

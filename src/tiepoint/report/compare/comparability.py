@@ -99,7 +99,10 @@ def align_scenes(
     """
     shapes = {name: np.atleast_2d(t.cells).shape[0] for name, t in tables.items()}
     if len(set(shapes.values())) > 1:
-        raise InputError(f"the methods have different numbers of cells: {shapes}; compare the same score")
+        raise InputError(
+            f"the scores of the methods average different numbers of settings: {shapes}; compare the "
+            "same score"
+        )
     common = set.intersection(*(set(t.scenes) for t in tables.values()))
     differing = []
     for name, t in tables.items():
@@ -114,7 +117,9 @@ def align_scenes(
     first = next(iter(aligned.values()))
     for name, t in aligned.items():
         if t.kinds != first.kinds:
-            raise InputError(f"{name} assigns other kinds to scenes than the first method; use the same data")
+            raise InputError(
+                f"{name} assigns different kinds to scenes than the first method; use the same data"
+            )
     finite = np.array([np.isfinite(t.cells) for t in aligned.values()])
     everywhere, anywhere = finite.all(axis=0), finite.any(axis=0)
     if (everywhere != anywhere).any():

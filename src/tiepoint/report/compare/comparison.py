@@ -189,7 +189,10 @@ class Comparison:
                 f"with {self.n_methods} methods, only differences to {self.baseline} are computed; "
                 f"compare {first} and {second} alone"
             )
-        raise InputError(f"{first} and {second} are equal in every scene, so they count as one method")
+        raise InputError(
+            f"{first} and {second} are equal in every scene, so they count as one method; compare "
+            "other methods"
+        )
 
     def answer(self, first: str, second: str) -> str:
         """Return one sentence on whether the first method is better than the second."""

@@ -19,7 +19,7 @@ from .sentences import number
 
 
 def reference_of(names: Sequence[str]) -> str:
-    """Return the second of two methods: the baseline of a margin if none is given."""
+    """Return the default baseline of a margin, which is the second of two methods."""
     if len(names) != 2:
         raise InputError(
             f"`margin` compares {len(names)} methods; name two methods, or the reference with `baseline`"

@@ -71,11 +71,11 @@ def step_order_sentence(by_step: Mapping[str, Mapping[str, float]], *, lower: bo
         if swaps:
             name = step_name(after)
             found.append(
-                f"tep {k}{f' ({name})' if name else ''} flips the order of methods: {_pairs_text(swaps)}"
+                f"step {k}{f' ({name})' if name else ''} flips the order of methods: {_pairs_text(swaps)}"
             )
     if not found:
         return "No step changes the order of methods."
-    return "S" + "; s".join(found) + "."
+    return f"S{'; '.join(found)[1:]}."
 
 
 def step_name(step: str) -> str:

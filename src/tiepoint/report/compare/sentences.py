@@ -258,7 +258,9 @@ def legend(c: Comparison) -> list[str]:
     methods = count_text(tested, "method", "distinct methods")
     lines = [f"{scene_count_text(c)}, {methods}; confidence intervals: {how}."]
     if c.unit == "set":
-        lines.append("The sets are the units: this is about sets like these, not about scenes of these sets.")
+        lines.append(
+            "The sets are the units: the tests concern sets like these, not scenes within these sets."
+        )
     if c.design:
         lines = [c.design]
     elif not c.scenes:

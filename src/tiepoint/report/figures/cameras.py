@@ -153,7 +153,7 @@ def pyramid(camera: Camera, size: float) -> Floats:
 
 
 def visible_points(cloud: Floats) -> Floats:
-    """Return the points without the rare ones on each side, which are far away."""
+    """Return the points without outliers: the few that are far away on each side."""
     if not len(cloud):
         return cloud
     low, high = np.quantile(cloud, (_RARE, 1 - _RARE), axis=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figure of a plan: the difference that a number of scenes detects, with what there is now."""
+"""Figure of a plan: the difference that a number of scenes detects, with the present benchmark marked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PAIRS = 8
 
 
 def plan_figure(plan: BenchmarkPlan) -> Figure:
-    """Return scenes against the detectable difference, one curve for each pair of methods."""
+    """Return the figure of scenes against detectable difference, one curve for each pair of methods."""
     factor, unit = plan.scale
     curves = _curves(plan)
     drawn = curves[:MAX_PAIRS]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the matches of a pair without ground truth: those that the other half confirms, and the others."""
+"""Draw the matches of a pair without ground truth, coloured by whether the model of the other half agrees."""
 
 from __future__ import annotations
 

@@ -86,5 +86,5 @@ def crop(image: Image, x: int, y: int, side: int = CROP_SIDE) -> Image:
 
 
 def no_picture() -> Image:
-    """Return the picture that stands for one that cannot be drawn."""
+    """Return the placeholder for a picture that cannot be drawn."""
     return np.full((48, 64, 3), 200, np.uint8)

@@ -118,7 +118,7 @@ class TaskSection:
 
     @property
     def intervals(self) -> str:
-        """What the intervals of the section are about: scenes, or the benchmark that a subset is part of."""
+        """Text on what the intervals are: over scenes, or for the complete benchmark of a subset."""
         if any(r.manifest.subset is not None for r in self.runs):
             return "95 % intervals about the complete benchmark, from estimates on a subset"
         return "95 % confidence intervals over scenes"

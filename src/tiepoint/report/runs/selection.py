@@ -106,7 +106,9 @@ def of_split(runs: Sequence[Run], split: str, requested: Collection[str] = ()) -
     if not selected:
         known = {s for r in runs if (s := r.manifest.split) is not None}
         if not known:
-            raise InputError(f'`split="{split}"` has no effect: the tasks of these runs have no splits')
+            raise InputError(
+                f'`split="{split}"` has no effect: the tasks of these runs have no splits; omit it'
+            )
         raise UnknownNameError("split with runs", split, known)
     for name in requested:
         own = {r.manifest.split for r in runs if name == r.method or r.id.startswith(name)}

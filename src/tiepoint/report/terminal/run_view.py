@@ -286,7 +286,7 @@ def write_curves(run: Run, path: Path) -> int:
         raise InputError(no_records(run))
     curves = curve_points(task, records)
     if curves is None:
-        raise InputError(f"task {task.name} has no curves")
+        raise InputError(f"task {task.name} has no curves; omit `curves`")
     n = 0
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as f:
         writer = csv.writer(f)

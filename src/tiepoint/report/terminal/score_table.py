@@ -177,7 +177,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _ended(line: str, width: int) -> str:
-    """Return the last of several lines, with an ellipsis for the text that follows."""
+    """Return a line with an ellipsis at its end, shortened to the width if necessary."""
     return _cut(line, width - 2).removesuffix("…").rstrip() + " …"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of methods between which the choice differs: hand-crafted or learned, sparse or dense."""
+"""Classify methods as hand-crafted or learned and as sparse or dense."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def is_dense_config(config: Mapping[str, Any]) -> bool:
 def is_grid(points: NDArray[np.float64]) -> bool:
     """Return whether points (n, 2) are on a coarse grid, as those of flows and semi-dense matchers.
 
-    Along both sides they have at most half as many different coordinates as random points at whole pixels of
-    the same area. Detectors that work at a few zooms have several grids, which count as one.
+    They are if their x and their y coordinates have at most half as many distinct values as random whole
+    pixels in the same area. The overlaid grids of a detector that works at a few scales count as one grid.
 
     >>> y, x = np.mgrid[:240:8, :320:8]
     >>> points = np.column_stack([x.ravel(), y.ravel()]).astype(float)

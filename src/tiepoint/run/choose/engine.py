@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute the matches of methods on image pairs with the keys of `run`, and how steady they are."""
+"""Compute the matches of methods on image pairs, and how steady they are. Cache keys equal those of runs."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ TASK = "choose"
 
 @dataclass(frozen=True)
 class ChoiceRequest:
-    """What to choose from, and on which pairs.
+    """Methods to choose from, and image pairs to compare them on.
 
-    `pairs` is a list of pairs of any known layout. Without it, pairs are drawn from the folder `images`.
-    `limit` is the number of pairs to draw, by default `LIMIT`, or all pairs of a list.
+    `pairs` is a list of pairs of any known layout. Without it, pairs are sampled from the folder `images`.
+    `limit` is the number of pairs to sample, by default `LIMIT`, or all pairs of a list.
     """
 
     methods: tuple[Any, ...]
@@ -74,7 +74,7 @@ class ChoiceRequest:
 
 
 class FolderPairs(BaseTaskData):
-    """Image pairs of a folder as items of methods. They have the cache keys of the tasks on image pairs."""
+    """Image pairs of a folder as input of methods. Their cache keys equal those of tasks on image pairs."""
 
     def __init__(self, pairs: Sequence[NamedPair]) -> None:
         self.pairs = {named.pair.name: named.pair for named in pairs}
@@ -113,13 +113,13 @@ def choose_method(
     *,
     report: Callable[[str], None] = print,
 ) -> Choice:
-    """Compare methods on pairs of images without ground truth. Store their matches, and no run.
+    """Compare methods on pairs of images without ground truth. Store their matches but no run.
 
-    If fewer than five drawn pairs are confirmed, further pairs are added once, at random.
+    If fewer than five sampled pairs are confirmed, further random pairs are added once.
 
     Raises:
-        InputError: Fewer than two images or methods, equal methods, dense beside sparse methods, or PoseLib
-            is missing.
+        InputError: Fewer than two images or methods, equal methods, dense and sparse methods together, or
+            PoseLib is missing.
     """
     request.check()
     names: list[str] = []
@@ -149,7 +149,7 @@ def choose_method(
 
 
 class _Work:
-    """Methods, pairs and outcomes until now."""
+    """State of a choice in progress: methods, pairs and outcomes until now."""
 
     def __init__(self, request: ChoiceRequest, store: Store, session: RunSession, progress: Progress) -> None:
         self.request, self.store, self.session, self.progress = request, store, session, progress
@@ -174,7 +174,7 @@ class _Work:
         self.progress("images", 1, 1)
         self.equal += [named.key for named in equal]
         if not kept and not self.pairs:
-            raise InputError(f"{self.request.images}: the images have equal pixels; add other images")
+            raise InputError(f"{self.request.images}: all images have equal pixels; add other images")
         contexts = self._contexts(kept)
         for context in contexts.values():
             if context.method.check is not None:
@@ -206,11 +206,11 @@ class _Work:
         )  # fmt: skip
 
     def release(self) -> None:
-        """Let other processes remove the matches, which no run uses."""
+        """Let `prune_store` remove the matches, because no run uses them."""
         uses_file(self.store.root, self.use).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Raise an error if a file of a method changed meanwhile."""
+        """Raise an error if a file of a method changed while the method ran."""
         for context in self.contexts:
             discard_if_files_changed(context)
 
@@ -260,13 +260,13 @@ class _Work:
 
 
 def _refuse_both_kinds(dense: Mapping[str, bool], sparse: Sequence[str]) -> None:
-    """Raise an error if there are dense methods beside these sparse ones."""
+    """Raise an error if dense methods are compared with these sparse ones."""
     known = [name for name, is_so in dense.items() if is_so]
     if known and sparse:
         raise InputError(
-            f"{known[0]} has a flow or matches on a grid and {sparse[0]} is sparse: dense matches agree with "
-            "each other even where all are wrong, so the two cannot be ranked; choose among methods of one "
-            "kind"
+            f"{known[0]} has dense matches (a flow or a grid) and {sparse[0]} has sparse ones: dense "
+            "matches agree with each other even where all are wrong, so the two methods cannot be "
+            "ranked; choose among dense methods only or among sparse methods only"
         )
 
 
@@ -308,7 +308,7 @@ def _extract(context: RunContext, progress: Progress) -> dict[str, str]:
 
 
 def _methods(request: ChoiceRequest, root: Path) -> dict[str, Method]:
-    """Resolve the methods under distinct names: their own, else those of the request."""
+    """Return the resolved methods by name, or by specification if two names are equal."""
     from ...methods.keypoints.spec import locate_keypoint_sets
     from ...methods.resolve import resolve
 
@@ -317,11 +317,11 @@ def _methods(request: ChoiceRequest, root: Path) -> dict[str, Method]:
         for given in request.methods
     ]
     if any(method.config.get("method") == ORACLE for method in found):
-        raise InputError("oracle needs ground truth, which choose does not have; remove it")
+        raise InputError("the method oracle needs ground truth, which choose does not have; remove it")
     names = [method.name for method in found]
     if len(set(names)) < len(names):
         names = [method.spec or method.name for method in found]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{twice!r} is given twice; remove one, or give objects different names")
+        raise InputError(f"method {twice!r} is given twice; remove one, or give objects different names")
     return dict(zip(names, found, strict=True))

@@ -30,7 +30,7 @@ PICTURES = 5
 
 @dataclass(frozen=True)
 class PairOutcome:
-    """One method on one pair.
+    """Outcome of one method on one pair.
 
     Attributes:
         steadiness: None if the method failed.
@@ -134,12 +134,12 @@ class Choice:
         return [key for key, one in self.outcomes[name].items() if one.is_confirmed]
 
     def cover(self, name: str) -> float:
-        """Return the mean cover of a method over the used pairs."""
+        """Return the mean share of image area with confirmed matches, over the used pairs."""
         found = [self.outcomes[name][key].steadiness for key in self.order.pairs]
         return float(np.mean([0.0 if s is None else s.cover for s in found])) if found else 0.0
 
     def failures(self, name: str) -> dict[str, str]:
-        """Return the error messages of a method by pair."""
+        """Return the error messages of a method by key of the pair."""
         return {key: one.failure for key, one in self.outcomes[name].items() if one.failure}
 
     def state(self, name: str) -> str:
@@ -152,15 +152,15 @@ class Choice:
         return "behind" if apart.ahead else "level"
 
     def still(self) -> list[str]:
-        """Return the keys of pairs that are confirmed although most matches do not move."""
+        """Return the keys of confirmed pairs in which at least half of the matches do not move."""
         return [
             k for k in self.pairs if any(f[k].is_confirmed and f[k].still for f in self.outcomes.values())
         ]
 
     def turned(self) -> dict[str, list[str]]:
-        """Return the pairs of turned images that a method does not confirm, by method.
+        """Return, for each method, the keys of pairs with rotated images that it does not confirm.
 
-        Another method must confirm them and find a rotation of at least `TURNED_DEG`.
+        A pair counts as rotated if another method confirms it and finds a rotation of at least `TURNED_DEG`.
         """
         angles = {
             key: [f[key].turn_deg for f in self.outcomes.values() if f[key].is_confirmed]

@@ -174,7 +174,7 @@ class ImageRetrieval(ConfigSection):
 
 
 class Distractors(ConfigSection):
-    """Sections ``keypoint_verification`` and ``keypoint_retrieval``: options about distractors."""
+    """Sections ``keypoint_verification`` and ``keypoint_retrieval``: number and seed of distractors."""
 
     enabled: bool = False
     num_distractor_scenes: Annotated[int, number, Field(ge=0)] = 10

@@ -129,13 +129,13 @@ def _rows(path: Path) -> tuple[str, list[MatlabRow]]:
 
 
 def _verification(rows: Sequence[MatlabRow]) -> Records:
-    """Return the AP of the imbalanced and the AUC of the balanced pair list. `negs` names the negatives."""
+    """Return records with the AP of the imbalanced and the AUC of the balanced pair list."""
     cells: dict[tuple[int, int], dict[str, float]] = {}
     for row in rows:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
         which = ("ap", "pr_ap") if "imbalanced" in row.fields["method"].lower() else ("auc", "roc_auc")
         if which[0] in cell:
-            raise row.wrong("two rows have the same noise, negatives and method; keep one run")
+            raise row.wrong("two rows have the same noise, negatives and method; keep the rows of one run")
         cell[which[0]] = row.fraction(which[1])
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:

@@ -232,7 +232,7 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
     numbers = sorted(by_query)
     first = _level(by_query[numbers[0]], "e", f"query {numbers[0]}", path)
     if not isinstance(first, Mapping) or not all(_is_count(k) for k in first):
-        raise FormatError(path, f"query {numbers[0]}, e: expected a dictionary by pool size")
+        raise FormatError(path, f"query {numbers[0]}, noise e: expected a dictionary by pool size")
     pools = sorted(_numbered(first, f"query {numbers[0]}, e: pool", path))
     rows = []
     for q in numbers:
@@ -251,6 +251,10 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
         return records_from_scores(PROTOCOL, columns, **meta), [note]
     listed = read_patches_csv(queries)
     if len(listed) <= numbers[-1]:
-        raise FormatError(queries, f"has only {len(listed)} queries, but {path} has query {numbers[-1]}")
+        raise FormatError(
+            queries,
+            f"has only {len(listed)} queries, but {path} has query {numbers[-1]}; pass the query list "
+            "of the same split",
+        )
     columns["scene"] = listed.seq[np.array(columns["query"])].tolist()
     return records_from_scores(PROTOCOL, columns, scenes=list(listed.sequences), **meta), []

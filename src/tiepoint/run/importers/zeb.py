@@ -130,7 +130,10 @@ def save_zeb(imported: ImportedErrors, store: Store, *, name: str | None = None)
 
 
 def published_note(imported: ImportedErrors, areas: Mapping[str, float]) -> list[str]:
-    """Return a note with the printed values beside the recomputed ones, for complete dumps of known runs."""
+    """Return a note that compares the recomputed with the published values of a method.
+
+    Empty unless the files are the complete results of a method whose values are published.
+    """
     printed = PRINTED.get((imported.method, imported.version))
     sets = imported.records.meta["sets"]
     counts = [int((imported.records["set"] == k).sum()) for k in range(len(sets))]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Races: run methods unit by unit until it is certain enough which one is ahead."""
+"""Races: run methods unit by unit until it is certain which one is ahead."""

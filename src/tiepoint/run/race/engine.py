@@ -37,10 +37,10 @@ LEVEL = 1e-9
 
 @dataclass(frozen=True)
 class RaceSettings:
-    """Settings of a race. None for `metric` and `group` is the headline score, for `goal` the default.
+    """Settings of a race. `metric` and `group` default to the headline score; see `goal_of` for `goal`.
 
     `limit` is the number of steps after which the race ends without a decision. It is not part of the race's
-    identity: a later race without it continues.
+    id, so that a later race without the limit continues this one.
     """
 
     metric: str | None = None
@@ -77,12 +77,12 @@ class Source(Protocol):
     records: dict[str, dict[str, str]]
 
     def values(self, steps: Sequence[Step], active: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
-        """Return the oriented value of every unit of some steps, by method."""
+        """Return the values of the units of some steps, by active method and unit. The best value is 1."""
 
 
 @dataclass
 class RunningRace:
-    """A race with its question and what was drawn until now; callbacks receive it after every step."""
+    """State of a race: question, drawn units and their values. Callbacks receive it after every step."""
 
     question: RaceQuestion
     settings: RaceSettings
@@ -95,7 +95,7 @@ class RunningRace:
 
     @property
     def extent(self) -> str:
-        """Number of units as text."""
+        """Total number of units in the race as text."""
         return units_text(self.score, self.plan)
 
 

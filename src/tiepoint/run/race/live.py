@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Race methods that compute features and records, with the keys of `run`."""
+"""Race methods that compute features and records. Cache keys equal those of runs."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ def race_methods(
 ) -> StoredRace:
     """Race the methods of requests for one task, protocol and dataset. Store and return the race.
 
-    A race that is stored is returned without work, and one that was interrupted continues: its records are in
-    the store, so it takes the same course.
+    A finished race is returned from the store. An interrupted race continues with the stored records.
 
     Raises:
-        InputError: The score cannot be raced, or the methods are fewer than two or equal.
+        InputError: The score cannot be raced, there are fewer than two methods, or two methods are equal.
         UnitError: A unit failed. The race ends without a claim and continues when it is started again.
     """
     settings.check()
@@ -137,7 +136,9 @@ def _racers(prepared: Sequence[PreparedRun], store: Store, session: RunSession) 
         names = [p.method.spec or p.method.name for p in prepared]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{twice!r} is in the race twice; remove one, or give objects different names")
+        raise InputError(
+            f"method {twice!r} is in the race twice; remove one, or give objects different names"
+        )
     racers = [Racer(name, one, store, session) for name, one in zip(names, prepared, strict=True)]
     seen: dict[tuple[Any, ...], str] = {}
     for racer in racers:

@@ -28,9 +28,10 @@ def replay_runs(
     keep: bool = False,
     on_step: OnStep = no_step,
 ) -> StoredRace:
-    """Race complete stored runs by name, without their data. `full` of the result has their scores.
+    """Race complete stored runs by name, without their data.
 
-    Nothing is computed, and nothing is written unless `keep` is set.
+    No features or records are computed. Nothing is written unless `keep` is set. The attribute `full` of the
+    result has the scores of the complete runs.
     """
     settings.check()
     if len(runs) < 2:
@@ -68,11 +69,13 @@ def _protocol(task: Task, runs: Sequence[StoredRun], wanted: str | None) -> str:
     shared = set.intersection(*({s.protocol for s in run.scores} for run in runs))
     if wanted is not None:
         if wanted not in shared:
-            raise InputError(f"not all of these runs have scores under {wanted}; run them under it first")
+            raise InputError(
+                f"not all of these runs have scores under {wanted}; run all methods under {wanted} first"
+            )
         return wanted
     chosen = next((p for p in task.protocols if p in shared), None)
     if chosen is None:
-        raise InputError("these runs share no protocol; run them under the same one first")
+        raise InputError("these runs share no protocol; run all methods under one protocol first")
     return chosen
 
 
@@ -83,7 +86,7 @@ def _check_same_units(runs: Mapping[str, StoredRun]) -> None:
     seen: dict[str, str] = {}
     for name, run in runs.items():
         if run.status != "done":
-            raise InputError(f"run {run.id} of {name} failed; run it again first")
+            raise InputError(f"run {run.id} of {name} failed; rerun the method first")
         for what, a, b in (
             ("task", first.task, run.task),
             ("dataset", first.manifest.dataset.hash, run.manifest.dataset.hash),
@@ -107,13 +110,13 @@ def stored_records(store: Store, run: StoredRun, comparison: str, protocol: str)
     """Return the records of all units of a run. Raise an error if it has none under the protocol."""
     keys = _keys(run, comparison)
     if not keys or len(keys) < len(run.manifest.units):
-        raise InputError(f"run {run.id} has no records under {protocol}; run it again first")
+        raise InputError(f"run {run.id} has no records under {protocol}; rerun the method first")
     with ThreadPoolExecutor(cores()) as pool:
         return dict(zip(keys, pool.map(store.records.get, keys.values()), strict=True))
 
 
 class StoredSource:
-    """Unit values of stored runs."""
+    """Source of unit values from stored runs."""
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class StoredSource:
         self.by_unit = {name: score.values(found) for name, found in records.items()}
         for name, found in self.by_unit.items():
             if missing := sorted(set(score.units.weights) - set(found)):
-                raise InputError(f"{name}: {missing[0]} has no value; run it again first")
+                raise InputError(f"{name}: unit {missing[0]} has no value; rerun the method first")
 
     def values(self, steps: Sequence[Step], active: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
         """Return the values of some steps."""
@@ -138,7 +141,7 @@ class StoredSource:
         return {name: self.by_unit[name] for name in active}
 
     def full_scores(self) -> dict[str, float]:
-        """Return the score of every run over all units, as the metric states it."""
+        """Return the score of every run over all units, in the direction of the metric."""
         weights = self.score.units.weights
         means = {n: math.fsum(w * v[k] for k, w in weights.items()) for n, v in self.by_unit.items()}
         return {n: 1.0 - m if self.score.lower else m for n, m in means.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Units of a score: their weights, which are known before any result, their values, and their order."""
+"""Units of a score: their weights, values and order. The weights are known before any result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABOUT = ("benchmark", "scenes")
 class UnitScore:
     """A score that is a weighted mean of unit values, with its weights.
 
-    Values are oriented: 1 is best. For metrics where lower is better they are 1 minus the value.
+    Values are oriented: 1 is best. If lower is better, the oriented value is 1 minus the metric's value.
     """
 
     task: Task
@@ -39,7 +39,7 @@ class UnitScore:
         return metric_info(self.task.info, self.metric).lower
 
     def values(self, records: Mapping[str, Records]) -> dict[str, float]:
-        """Return the oriented value of each unit of the score that these records have.
+        """Return the oriented value of each unit that these records contain.
 
         Raises:
             InputError: A unit has no value between 0 and 1.
@@ -99,7 +99,11 @@ def stored_facts(task: Task, records: Mapping[str, Records]) -> Mapping[str, Uni
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a race: units whose mean is its value, with their shares, and its weight in the list."""
+    """One step of a race: one unit, or all units of a scene.
+
+    The value of the step is the mean of its `units` with their shares as weights. `weight` is the share of
+    the step in the score.
+    """
 
     key: str
     weight: float
@@ -112,9 +116,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Order of a race. `finite` states whether its steps are a complete list whose mean is the score.
+    """Order of the steps in a race.
 
-    A race about scenes may end before the last scene: when the stratum that is drawn has none left.
+    If `finite`, the steps are a complete list whose weighted mean is the score. Otherwise they are sampled
+    scenes, and the race ends when the sampled stratum has no scene left.
     """
 
     about: str

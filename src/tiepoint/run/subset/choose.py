@@ -34,7 +34,7 @@ class SubsetRequest:
     """Request of a subset: n units of every stratum.
 
     `references` are names or ids of complete runs; empty for all of them. `metric` and `group` name the score
-    that chooses the units, by default the headline.
+    that chooses the units, by default the headline score.
     """
 
     n: int
@@ -124,7 +124,9 @@ def choose_subset(
         records = stored_records(store, run, comparison, protocol)
         own = unit_score(task, stored_facts(task, records), protocol, request.metric, request.group)
         if own.units.weights != score.units.weights:
-            raise InputError(f"reference {name} has other units than this data; choose runs on the same data")
+            raise InputError(
+                f"reference {name} has different units than this data; choose runs on the same data"
+            )
         values[name] = _values(score, records)
     strata = _sampled(score, list(values.values()), request)
     listed = sorted((key, p) for s in strata.values() for key, p in zip(s.units, s.probability, strict=True))
@@ -246,7 +248,7 @@ def _restricted(opened: TaskData, subset: SubsetFacts) -> TaskData:
 def subset_notices(
     subset: SubsetFacts, prepared: PreparedRun, references: Mapping[str, StoredRun]
 ) -> list[str]:
-    """Return how a subset was chosen, what it is for, and whether the method itself is a reference."""
+    """Return notes on how a subset was chosen and what it is for, and whether the method is a reference."""
     notices = [
         f"{subset.name}: {count_text(len(subset.units), subset.unit)} of {subset.total:,}, "
         f"{subset.design}, chosen by {first_few(list(subset.references))}; {ADVICE}"
@@ -254,7 +256,7 @@ def subset_notices(
     own = hash_json(dict(prepared.method.config))
     if any(hash_json(run.manifest.method.config) == own for run in references.values()):
         notices.append(
-            f"{prepared.method.name} is a reference, so it chose the units itself and its interval does not "
-            "hold; nothing may be chosen or tuned on a subset that it estimates"
+            f"{prepared.method.name} is one of the references that chose the units, so its interval "
+            "does not hold; do not choose or tune methods on a subset that estimates their scores"
         )
     return notices

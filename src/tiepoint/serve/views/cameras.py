@@ -28,7 +28,7 @@ def cameras_page(library: RunIndex, request: Request) -> Response:
     wanted = request.path_params["scene"]
     section, scenes = shelf.section_of(run), scenes_of(run)
     if wanted not in scenes:
-        raise HTTPException(404, f"the run has no reconstruction of {wanted}")
+        raise HTTPException(404, f"the run has no reconstruction of {wanted}; choose another scene")
     known = run_views(run, wanted)
     view = known.views[wanted]
     cameras = sum(len(m.cameras) for m in view.models)

@@ -35,7 +35,7 @@ def scene(library: RunIndex, request: Request) -> Response:
     section = params.section_of(library.snapshot(), runs)
     known = scene_names(library, section, runs[0])
     if name not in known:
-        raise HTTPException(404, "these runs do not have this scene")
+        raise HTTPException(404, "these runs do not have this scene; choose another scene")
     by = order_param(request, len(runs))
     order = order_of(library, runs, name, by)
     pages = 1 if order is None else max(1, -(-len(order) // A_PAGE))
@@ -120,15 +120,15 @@ def case(library: RunIndex, request: Request) -> Response:
     name, key = request.path_params["scene"], params.text_param(request, "key")
     section = params.section_of(library.snapshot(), runs)
     if name not in scene_names(library, section, runs[0]):
-        raise HTTPException(404, "these runs do not have this scene")
+        raise HTTPException(404, "these runs do not have this scene; choose another scene")
     by = order_param(request, len(runs))
     order = order_of(library, runs, name, by)
     at = None if order is None else order.place(key)
     if order is None or at is None:
-        raise HTTPException(404, "these runs do not have this case")
+        raise HTTPException(404, "these runs do not have this case; choose another case")
     found = replayed_case(library, runs, name, key)
     if found is None:
-        raise HTTPException(404, "these runs do not have this case")
+        raise HTTPException(404, "these runs do not have this case; choose another case")
     line = row(library, runs, name, order, at)
     ids = ",".join(r.id for r in runs)
     have = picture_names(found)

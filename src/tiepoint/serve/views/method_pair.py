@@ -104,7 +104,10 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
 def _solved(
     library: RunIndex, section: TaskSection, runs: Sequence[Run], scenes: Sequence[ScenePoint]
 ) -> tuple[SolvedCases | None] | None:
-    """Return the cases that one of two methods solves. None while they are being read."""
+    """Return, in a tuple, the cases that one of two methods solves. None while they are being read.
+
+    The tuple contains None if records are missing or corrupt.
+    """
 
     def make() -> tuple[SolvedCases | None]:
         try:

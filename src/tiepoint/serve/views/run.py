@@ -112,7 +112,7 @@ def download(library: RunIndex, request: Request) -> Response:
     run = params.run_param(library.snapshot(), request.path_params["id"])
     name = request.path_params["file"]
     if name not in FILES:
-        raise HTTPException(404, f"a run has {', '.join(FILES)}")
+        raise HTTPException(404, f"unknown download; a run has {', '.join(FILES)}")
     body = _file(library, run, name)
     safe = "".join(c if c.isalnum() and c.isascii() else "-" for c in run.id)
     headers = {"content-disposition": f'attachment; filename="tiepoint-{safe}-{name}"'}

@@ -112,7 +112,7 @@ def task(library: RunIndex, request: Request) -> Response:
 
 
 def _unsaid(lines: Sequence[str], notes: Sequence[str]) -> list[str]:
-    """Return the lines of a legend without notes that stand below the leaderboard."""
+    """Return the lines of a legend that do not repeat a note below the leaderboard."""
     known = {f"Note: {n}." for n in notes}
     return [line for line in lines if line not in known]
 

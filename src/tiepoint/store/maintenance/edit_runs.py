@@ -104,7 +104,7 @@ def remove_runs(
 
 
 def remove_races(store: Store, ids: Sequence[str]) -> None:
-    """Delete races. Records that only they used stay until `prune_store`."""
+    """Delete races. Records that only these races used stay until `prune_store`."""
     with store.begin():
         for name in ids:
             race_file(store.root, name).unlink(missing_ok=True)

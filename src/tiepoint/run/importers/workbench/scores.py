@@ -136,31 +136,34 @@ def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
     pooling = str(row.get("pooling_strategy") or parameters.get("pooling_strategy") or "").lower()
     told = []
     if "orb" in (kind, name.partition("_")[0]):
-        told.append("its ORB bytes were normalised, rounded and compared by L2: the value means nothing")
+        told.append("the ORB bytes were normalised, rounded and compared by L2, so the value is meaningless")
     if "l2net" in name or "l2net" in kind:
-        told.append("its L2-Net had random weights")
+        told.append("the L2-Net of this result had random weights")
     if "composite" in kind or "+" in name or "fusion" in name:
         told.append("fused components were not normalised, and paired sets were read in different orders")
     if str(parameters.get("norm_type") or "").lower() in ("l1", "1") or "_l1" in name:
-        told.append("its L1 norm was in fact L2")
+        told.append("the L1 norm was in fact the L2 norm")
     if "stack" in pooling:
         told.append("stacking multiplied only the second descriptor by its weight")
     if "concat" in name and "dsp" in f"{name}{pooling}":
         told.append("concatenated scales kept rows of -1 where a scale failed")
     if "root" in name and any(k in kind for k in ("rgbsift", "honc", "dsp")):
-        told.append("the square root was applied twice (giving the fourth root)")
+        told.append("the square root was applied twice, which gives the fourth root")
     if any(k in kind for k in ("dsp", "honc", "howh")):
         told.append("queries with a zero descriptor were skipped instead of counted as misses")
     if any(k in name for k in ("hardnet", "sosnet")) and "sift" in str(row.get("keypoint_set_name") or ""):
-        told.append("its patches on SIFT keypoints were as small as the keypoint, without magnification")
+        told.append("patches on SIFT keypoints were as small as the keypoint, without magnification")
     generated = str(row.get("generation_method") or "")
     if row.get("generator_type") and "project" not in generated:
-        told.append("the set's border is recorded as 40 px but was 35 px for detected sets, so it is unknown")
+        told.append(
+            "the border of the keypoint set is recorded as 40 px, but detected sets used 35 px, so it "
+            "is unknown"
+        )
     both = row.get("keypoint_verification_ap"), row.get("keypoint_retrieval_ap")
     if all(v is not None and float(v) >= 0 for v in both):
-        told.append("verification and retrieval are two random samples of the same statistic there")
+        told.append("verification and retrieval are two random samples of the same statistic in this tool")
     if "processing_time_ms" in row and not row["processing_time_ms"]:
-        told.append("the time was not measured (stored as 0)")
+        told.append("the time was not measured, but stored as 0")
     return told
 
 
@@ -281,13 +284,13 @@ def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _closeness(metadata: Mapping[str, str], scenes: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the tolerance between a stored mean and the mean of rounded scene values."""
+    """Return the largest rounding difference between a stored mean and the mean of its scene values."""
     digits = min(len(metadata[f"{scene}_true_map"].partition(".")[2]) for scene in scenes)
     return max(_CLOSE, 0.5 * 10.0**-digits + 1e-12) if digits else _CLOSE
 
 
 def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close: float) -> Score:
-    """Return a mean with its scene values. If they disagree, return the stored mean and a note."""
+    """Return a mean score with its scene values. If they disagree, return the stored mean and a note."""
     if score.metric not in _MEANS:
         return score
     mean, zeros, of = _MEANS[score.metric]
