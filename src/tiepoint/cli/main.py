@@ -123,8 +123,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _leave(code: int) -> None:
     """Exit as Python does, but without destroying all objects one by one.
 
-    That takes half a second if torch is loaded. Threads are joined and exit handlers run first. If the output
-    cannot be written, return, so that Python reports it.
+    Destroying them takes half a second if torch is loaded. Threads are joined and exit handlers run first. If
+    the output cannot be written, return, so that Python reports it.
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

@@ -50,7 +50,7 @@ def use_array_cache_folder(folder: Path | None, writer: Writer | None = None) ->
 
 
 def array_cache_folder() -> Path | None:
-    """Return the cache folder."""
+    """Return the cache folder. None if the cache is disabled."""
     return _folder
 
 
@@ -133,7 +133,7 @@ def _packed(arrays: Arrays, stamp: str) -> bytes:
 
 
 def _read(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
-    """Read the arrays of a cache file. None if the file is missing, corrupt or has another key."""
+    """Read the arrays of a cache file. None if it is missing or corrupt, or if its key is not `stamp`."""
     try:
         data = memoryview(read_content(path))
         if not _is_intact(data):

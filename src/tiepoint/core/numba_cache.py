@@ -55,7 +55,10 @@ _IMPORT = re.compile(r"^from (\.+)([\w.]*) import (.*)", re.MULTILINE)
 
 
 class _ContentNamedFiles(IndexDataCacheFile):  # type: ignore[misc]
-    """Cache files that are named by their inputs and start with a hash of their content."""
+    """Cache files that start with a hash of their content.
+
+    A file is named by a hash of everything that its compiled code depends on.
+    """
 
     def _name(self, key: Any) -> str:
         content = repr((FORMAT, self._version, self._source_stamp, key)).encode()

@@ -173,7 +173,10 @@ def plan_benchmark(
 
 @dataclass(frozen=True)
 class _SceneTable:
-    """Values of units (or of scenes alone) by stratum and scene, with unit weights if they are known."""
+    """Values of a score by (stratum, scene) and unit, with unit weights if they are known.
+
+    Without values of units, each scene counts as one unit.
+    """
 
     metric: str
     group: str

@@ -171,7 +171,7 @@ def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -
 
 
 def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow]) -> list[Column]:
-    """Insert the recommended replacement before each column whose score has a caution of its own."""
+    """Insert the recommended alternative before each column whose score has its own caution."""
     marked = {
         (s.metric, s.group)
         for s in scores

@@ -41,7 +41,7 @@ def feature_key(method: Method, method_key: str | None, item: Item) -> str:
 def record_key(
     task: Task, opened: TaskData, method: Method, unit: Unit, comparison: str, contents: Sequence[str]
 ) -> str:
-    """Return the cache key of a unit's records. `contents` has the hashes of its items' features."""
+    """Return the cache key of a unit's records. `contents` has the feature hashes of the unit's items."""
     parts = [RECORD_FORMAT, task.name, unit.definition, comparison, method.distance, list(contents)]
     version = comparison_version(task, comparison)
     facts = dict(opened.method_facts(method.meta, comparison)) if isinstance(opened, DependsOnMethod) else {}

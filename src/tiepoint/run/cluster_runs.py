@@ -225,7 +225,7 @@ def ready(context: RunContext, _argument: None) -> None:
 
 
 def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
-    """Compute the features of an item unless cached. Return the method's seconds. Called as a job."""
+    """Compute the features of an item unless cached. Return the seconds spent. Called as a job."""
     item, key = argument
     return 0.0 if context.features.meta(key) is not None else context.extract(item, key)
 
@@ -240,7 +240,7 @@ def feature_stream(
 
 
 def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str]]) -> tuple[str, float]:
-    """Compute the records of a unit unless they exist. Return key and seconds. Called as a job."""
+    """Compute the records of a unit unless they exist. Return their key and the seconds. Called as a job."""
     unit, comparison, keys = argument
     for key in keys.values():
         wait_for_file(context.features.folder(key) / "meta.json")

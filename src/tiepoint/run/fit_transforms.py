@@ -151,7 +151,7 @@ class TransformFitter:
             valid = arrays.get("valid")
             parts.append(values if valid is None else values[np.asarray(valid, bool)])
         if errors:
-            raise join_errors(errors, f"{method.name}: training descriptors", shown=MAX_LISTED_PROBLEMS)
+            raise join_errors(errors, f"training descriptors of {method.name}", shown=MAX_LISTED_PROBLEMS)
         return np.concatenate(parts)
 
     def _arrays(

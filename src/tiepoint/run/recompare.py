@@ -98,8 +98,10 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
     if prepared.opened.data_hash != known.dataset.hash:
         images = [i.name for item in prepared.opened.items for i in item.images]
         gone = next((n for n in images if Path(n).is_absolute() and not is_file(n)), None)
-        what = f"the dataset at {known.dataset.path} has changed since run {run.id}"
-        raise InputError(f"{what}{f': {gone} is missing' if gone else ''}; {_rerun(run)}")
+        missing = f": {gone} is missing" if gone else ""
+        raise InputError(
+            f"the dataset at {known.dataset.path} has changed since run {run.id}{missing}; {_rerun(run)}"
+        )
     method, _ = prepared.fit_transforms(root)
     caches = FeatureCache(root / "features"), RecordStore(root / "records")
     return ReopenedRun(run, RunContext(prepared.task, prepared.opened, method, *caches))

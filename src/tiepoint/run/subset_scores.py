@@ -21,7 +21,7 @@ ESTIMATED = "estimated from"
 
 
 def subset_scores(subset: SubsetFacts, task: Task, records: Mapping[str, Records]) -> list[Score]:
-    """Return the estimates of all scores of a subset, with intervals about the complete benchmark."""
+    """Return the estimates of all scores of a subset, with intervals for the complete benchmark."""
     return [
         subset_score(subset, unit_values_of(task, records, subset.protocol, metric, group), metric, group)
         for metric, group in subset.scores

@@ -142,10 +142,11 @@ class SceneCounts:
 
 @dataclass(frozen=True)
 class PairStack:
-    """Ranked lists with the same pairs of scenes. `groups` has the stacked bins of their negatives.
+    """Ranked lists with the same pairs of scenes, stacked so that they are resampled together.
 
-    Several lists may share one table of negatives. `tables` has, for each table, its rows in the groups and
-    its total count. `table_of` is the table index of each list.
+    `groups` has the negatives of all lists: the bins of one list follow those of another. Lists with equal
+    negatives share a table. `tables` has, for each table, its rows in the groups and its total count.
+    `table_of` is the table index of each list.
     """
 
     lists: tuple[PooledBins, ...]

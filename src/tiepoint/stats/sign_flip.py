@@ -175,7 +175,10 @@ def _squared_goal(goal: Array) -> Array:
 def _sweep(
     given: _Rounded, pairs: Ints, squares: Array, floor: Array, goal: Array, flips: int, seed: int
 ) -> tuple[Ints, Ints, Array]:
-    """Count for each pair the sign patterns whose statistic reaches its goal. Also return the maxima."""
+    """Return the counts and maxima of `step_down_sweep` over all sign patterns.
+
+    The counts (k,) are of patterns in which a pair reaches its `goal`, and in which it or a later pair does.
+    """
     from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import step_down_sweep
 

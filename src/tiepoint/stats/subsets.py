@@ -30,7 +30,7 @@ Z_95 = 1.96
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled units of one stratum, in the order of the line.
+    """Sampled units of one stratum, in the order of their expected values.
 
     `size` is the number of units of the stratum. `probability` and `expected` have the inclusion probability
     and the mean over references of every sampled unit, `expected_mean` that of the complete stratum.
@@ -62,7 +62,7 @@ class Sample:
     def standard_error(self, values: ArrayLike) -> float | None:
         """Return the standard error of a weighted sum of values. None if only one unit is sampled.
 
-        It is 0 if all units are sampled. It is computed from differences between neighbours on the line,
+        It is 0 if all units are sampled. It is computed from differences between neighbours in this order,
         because the sample is systematic.
         """
         n = len(self.units)

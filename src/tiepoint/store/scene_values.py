@@ -117,7 +117,9 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
         for at in entry["also"]:
             other = tables[at]
             if not isinstance(other, PooledBins):
-                raise ValueError("a pooled table refers to a table that is not pooled")
+                raise ValueError(
+                    "the table of a pooled score refers to a table that is not of a pooled score"
+                )
             also.append(other)
         positives, negatives = arrays[entry["positives"]], arrays[entry["negatives"]]
         tables.append(PooledBins(scenes, kinds, positives, negatives, entry["statistic"], tuple(also)))

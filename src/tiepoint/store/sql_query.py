@@ -99,7 +99,10 @@ _ALONE = frozenset(
 
 
 def _allowed(action: int, one: str | None, two: str | None, *_: str | None) -> int:
-    """Return whether SQLite may perform an action: table reads, safe functions, harmless pragmas."""
+    """Return the SQLite code that allows or denies an action.
+
+    Allowed are table reads, safe functions and harmless pragmas.
+    """
     name = (one or "").lower()
     harmless = (
         action in _READING
@@ -174,7 +177,7 @@ def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: 
     word, query = _checked(query, _POSTGRESQL_WORDS)
     found = _EFFECTS.search(query)
     if found is not None:
-        raise InputError(f"a query can only read: {found[0]} is refused")
+        raise InputError(f"the statement {found[0]} is refused; write a query that only reads")
     dialect = engine.dialect
     url = engine.url.render_as_string(hide_password=False)
     try:

@@ -38,7 +38,10 @@ class RaceResult:
 
     @property
     def claims(self) -> Sequence[RaceClaim]:
-        """Claims in order: `better`, `worse`, `step`, `low`, `high`."""
+        """Claims in the order of their decision.
+
+        Each has the methods `better` and `worse`, the `step`, and the confidence set `low` to `high`.
+        """
         return self.stored.claims
 
     @property

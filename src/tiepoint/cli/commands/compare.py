@@ -50,8 +50,8 @@ def compare_command(
 ) -> None:
     """Compare methods on the same scenes.
 
-    If a method has runs on several splits, pass `--split`, unless the other methods have runs on only one
-    split.
+    If a method has runs on several splits, `--split` chooses one. By default, the only split of the other
+    methods is used.
 
     Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
     """

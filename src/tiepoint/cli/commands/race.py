@@ -53,7 +53,7 @@ def race_command(
     about: str = typer.Option(
         "benchmark",
         "--about",
-        help="What claims are about: benchmark (these units) or scenes (scenes like these).",
+        help="Scope of the claims: benchmark (these units) or scenes (scenes like these).",
     ),
     alpha: float = typer.Option(0.05, "--alpha", help="Largest probability of any wrong claim."),
     seed: int = typer.Option(0, "--seed", help="Seed of the order of the units."),

@@ -123,7 +123,9 @@ def _print_pairs(runs: Sequence[Any]) -> None:
 
 def import_results(
     files: list[Path] = typer.Argument(..., metavar="FILE...", help="Result files, or folders of them."),
-    name: str = typer.Option(None, "--name", help="New name of the method, if the files have only one."),
+    name: str = typer.Option(
+        None, "--name", help="New name of the method; only for files of a single method."
+    ),
     split: str = typer.Option(None, "--split", help="Import only results of this split."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of task files, for retrieval results."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),

@@ -48,7 +48,7 @@ def stress_command(
     max_side: int = typer.Option(
         None,
         "--max-side",
-        help="Longer side in px to which larger images are reduced, default 640; 0: never.",
+        help="Reduce larger images to this longer side in px; default 640, 0 for never.",
     ),
     seed: int = typer.Option(None, "--seed", help="Seed of the noise; default 0."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the tasks, key=value."),
@@ -65,7 +65,8 @@ def stress_command(
 ) -> int:
     """Change images more and more, and print where each method breaks.
 
-    Every kind of change is a run of the task `stress/KIND`, which reports, `serve` and `plot stress` show.
+    Each kind of change gives a run of the task `stress/KIND`. Reports, `serve` and `plot stress` show these
+    runs.
 
     Example: `tiepoint stress sift orb --images photos`
     """

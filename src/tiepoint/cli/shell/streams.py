@@ -182,7 +182,7 @@ def stdout_for_result() -> Iterator[None]:
 
 
 def _flush_c_streams() -> None:
-    """Write the buffered output of C code while descriptor 1 is standard error."""
+    """Flush the buffered output of C code while it still goes to standard error."""
     if os.name == "posix":
         ctypes.CDLL(None).fflush(None)
 

@@ -114,7 +114,7 @@ def compare_over_pairs(
     baseline: str | None,
     notes: Sequence[str],
 ) -> Comparison:
-    """Compare runs by the spread of their pairs within strata, such as the sets of a benchmark."""
+    """Compare runs with intervals from the spread of pairs within strata, such as the sets of a benchmark."""
     task = stored_task(next(iter(named.values())).task)
     plain = ",".join(part for part in group.split(",") if part != PAIRS) or "all"
     found = {name: _unit_values(task, run, protocol, metric, plain) for name, run in named.items()}

@@ -219,7 +219,7 @@ def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
 
 
 def _numeric(group: str) -> tuple[str, str, float]:
-    """Split a group: return the group without its numeric part, the numeric key, and its value."""
+    """Split off the numeric part of a group. Return the remaining group, the numeric key and its value."""
     parts = group.split(",")
     for part in parts:
         key, _, value = part.partition("=")

@@ -37,7 +37,7 @@ Scores = Mapping[tuple[str, str], ScoreRow]
 
 
 def score_tables(runs: Sequence[Run], *, by_document: bool = False, more: bool = False) -> list[ScoreTable]:
-    """Return one table per task and dataset: a row per method, headline scores as columns, headline first.
+    """Return one table per task and dataset: one row per method, one column per score, headline score first.
 
     With several protocols, the headline score of each protocol comes first. With `by_document`, the table of
     a task has the layout of its published document: a row per benchmark or subset. `more` prints all notes.

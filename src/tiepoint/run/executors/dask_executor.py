@@ -206,7 +206,7 @@ class DaskExecutor:
             )
 
     def _workers(self, every: bool = False) -> dict[str, Any]:
-        """Return the connected workers with the required resources, by address."""
+        """Return the connected workers by address: those with the required resources, or `every` worker."""
         found = self.cluster.client.scheduler_info()["workers"]
         return {a: w for a, w in found.items() if every or not self.gpu or w.get("resources", {}).get("GPU")}
 
@@ -298,7 +298,7 @@ class DaskExecutor:
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:
-            raise ValueError("a cluster executor needs a recipe; pass `recipe`")
+            raise ValueError("the cluster executor cannot run jobs without a recipe; pass `recipe`")
         return self.collect(self.submit(job, arguments, self.remote(recipe), done=done), patience)
 
     def remote(self, recipe: ContextRecipe, family: str = "", content: str = "") -> RemoteRecipe:

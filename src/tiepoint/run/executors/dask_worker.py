@@ -167,7 +167,7 @@ _contexts: dict[str, RunContext] = {}
 
 
 def check_worker(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWorker | None:
-    """Compare this worker with the submitting process. Check the store folder for reading and writing."""
+    """Compare this worker with the submitting process, and test the store folder. None if it fits."""
     found = worker_versions([name for name in expected.versions if not name.startswith("tiepoint")])
     for name, required in expected.versions.items():
         if found.get(name) != required:
@@ -216,7 +216,7 @@ def preflight(
 
 
 def _content(remote: RemoteRecipe) -> UnfitWorker | None:
-    """Compare the dataset hash with the hash of the submitting process."""
+    """Return an error if the dataset differs from that of the submitting process. None otherwise."""
     try:
         found = remote.recipe.open_task(remote.family).data_hash
     except InputError as e:

@@ -66,7 +66,7 @@ class ProcessPool:
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:
-            raise ValueError("a process pool needs a recipe; pass `recipe`")
+            raise ValueError("the process pool cannot run jobs without a recipe; pass `recipe`")
         results: dict[str, Any] = {}
         failures: list[JobFailure] = []
         pending: dict[Future[Any], str] = {}

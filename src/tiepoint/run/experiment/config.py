@@ -250,8 +250,8 @@ def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
     except ValidationError as e:
         first = e.errors()[0]
         place = ".".join(str(p) for p in first["loc"])
-        words = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{where}: {place}: {words}, found {first.get('input')!r}") from e
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {place}: {problem}, found {first.get('input')!r}") from e
 
 
 def _known(found: Any, model: type[BaseModel], place: str, where: str) -> None:

@@ -56,7 +56,7 @@ def not_a_fraction(value: float) -> str | None:
 
 
 def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
-    """Build records of kind `rank` that contain imported scores in place of ranks (`form` is ``ap``)."""
+    """Build records of kind `rank` with imported scores instead of ranks. Their header has ``form: ap``."""
     scenes = meta.get("scenes")
     if scenes is not None:
         meta["kinds"] = [scene_kind(s) for s in scenes]

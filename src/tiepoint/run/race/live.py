@@ -125,7 +125,7 @@ class Racer:
 
     @property
     def method(self) -> Method:
-        """The method."""
+        """Method that races."""
         return self.context.method
 
 

@@ -80,8 +80,8 @@ def unit_score(
 def _check_weights(weights: Mapping[str, float]) -> None:
     wrong = [key for key, w in weights.items() if not (math.isfinite(w) and w > 0)]
     if wrong:
-        said = f"the weight is {weights[wrong[0]]}; every unit needs a finite weight above 0"
-        raise InputError(f"{first_few(wrong, 3)}: {said}")
+        problem = f"the weight is {weights[wrong[0]]}; every unit needs a finite weight above 0"
+        raise InputError(f"units {first_few(wrong, 3)}: {problem}")
     total = math.fsum(weights.values())
     if abs(total - 1) > 1e-9:
         raise InputError(f"the weights of the units sum to {total:.12g} instead of 1; a weight is missing")
@@ -129,7 +129,7 @@ class Plan:
 
 
 def plan_race(score: UnitScore, about: str, seed: int) -> Plan:
-    """Return the seeded order of a race about the units of this benchmark, or about scenes."""
+    """Return the order of the steps in a race, from `seed`. `about` is ``benchmark`` or ``scenes``."""
     if about not in ABOUT:
         raise InputError(f"`about` is {about!r}; expected benchmark or scenes")
     weights = score.units.weights
@@ -168,7 +168,7 @@ def _scene_key(stratum: str, scene: str, strata: Mapping[str, float]) -> str:
 def units_text(score: UnitScore, plan: Plan) -> str:
     """Return the extent of a race as text, such as ``1,440 pairs, mean over 12 sets``.
 
-    A race about scenes counts scenes.
+    For a race about scenes, the text counts scenes.
     """
     noun = score.units.unit if plan.about == "benchmark" else "scene"
     strata = len(set(score.units.strata.values()))

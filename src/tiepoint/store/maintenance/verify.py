@@ -75,7 +75,7 @@ class StoreCheck:
             lines.append(f"{kind}: {count_text(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified")
         if self.leftovers:
             left = count_text(len(self.leftovers), "leftover")
-            lines.append(f"{left} of killed processes, to be removed by the next run")
+            lines.append(f"{left} of killed processes; the next run removes them")
         lines.append("no problems" if self.ok else f"{count_text(len(self.problems), 'problem')}:")
         return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
 
