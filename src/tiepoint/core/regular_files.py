@@ -43,9 +43,9 @@ def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
         raise FormatError(path, "the file does not exist") from e
     except (OSError, ValueError) as e:  # a name with a zero byte is a ValueError
         raise FormatError(path, f"cannot be read: {getattr(e, 'strerror', None) or e}") from e
-    for is_kind, words in () if stat.S_ISREG(facts.st_mode) else _KINDS:
+    for is_kind, file_type in () if stat.S_ISREG(facts.st_mode) else _KINDS:
         if is_kind(facts.st_mode):
-            raise FormatError(path, f"is {words}; expected a regular file")
+            raise FormatError(path, f"is {file_type}; expected a regular file")
     if most is not None and facts.st_size > most:
         raise FormatError(path, f"has {facts.st_size} bytes; the limit is {most}")
     return facts.st_size
@@ -115,8 +115,8 @@ def read_content(path: str | Path) -> bytes:
     OSError: [Errno 22] it is a device: '/dev/zero'
     """
     mode = os.stat(path).st_mode
-    for is_kind, words in () if stat.S_ISREG(mode) else _KINDS[1:]:
+    for is_kind, file_type in () if stat.S_ISREG(mode) else _KINDS[1:]:
         if is_kind(mode):
-            raise OSError(errno.EINVAL, f"it is {words}", str(path))
+            raise OSError(errno.EINVAL, f"it is {file_type}", str(path))
     with open(path, "rb") as file:
         return file.read()

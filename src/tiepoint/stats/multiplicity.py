@@ -132,10 +132,9 @@ def letter(index: int) -> str:
 def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
     """Assign letters to methods. Two methods share a letter if and only if they are not separated.
 
-    Methods are sorted best first. `separated` (m, m) is symmetric. A group is a set in which no two methods
-    are separated. Groups are built greedily from pairs that are not yet covered. This takes polynomial time,
-    whereas there can be exponentially many maximal sets. A method that is separated from all others has a
-    letter that no other method has.
+    Methods are sorted best first. `separated` (m, m) is symmetric. A letter stands for a set of methods of
+    which no two are separated. The sets are found greedily in polynomial time. A method that is separated
+    from all others has a letter that no other method has.
 
     >>> s = np.zeros((3, 3), dtype=bool); s[0, 2] = s[2, 0] = True
     >>> letter_groups(s)

@@ -183,7 +183,10 @@ def json_of(run: Run) -> dict[str, Any]:
 
 
 def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
-    """Return (metric, name, groups) of each table row. Three or more values of a numeric key share a row."""
+    """Return (metric, name, groups) of each table row.
+
+    Scores at three or more values of a numeric group key share a row.
+    """
     groups: dict[str, list[str]] = {}
     for s in run.score_rows:
         parts = s.group.split(",")

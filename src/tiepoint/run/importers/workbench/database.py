@@ -110,7 +110,9 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
     for row in connection.execute(query):
         if row["wrong"] is not None:
             raise FormatError(
-                path, f"keypoint {row['wrong']}: expected numbers in {', '.join(COLUMNS)}, text as names"
+                path,
+                f"keypoint {row['wrong']}: expected numbers in the columns {', '.join(COLUMNS)} "
+                "and text as names",
             )
         try:
             path_part(str(row["scene_name"]), "the scene of keypoints")
