@@ -293,9 +293,10 @@ def print_columns(
 
 
 def print_tables(runs: Sequence[Any], warnings: Sequence[str] = (), *, by_document: bool = False) -> None:
-    """Print warnings of the runs, then one table per task; `by_document` prints the tables of documents.
+    """Print warnings of the runs, then one table per task.
 
-    Without a terminal, tables are 100 columns wide. With ``-v``, all warnings and notes are printed.
+    With `by_document`, tables have the layout of published documents. Without a terminal, tables are 100
+    columns wide. With ``-v``, all warnings and notes are printed.
     """
     from ..report.terminal.scores import score_tables
 

@@ -81,7 +81,10 @@ def user_cache_folder() -> Path:
 
 
 def user_cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
-    """Return arrays like `cached_arrays`, but from the user's cache folder, for commands that only read."""
+    """Return arrays as `cached_arrays` does, but from the user's cache folder.
+
+    For commands that must not write to a store.
+    """
     stamp = hash_json([name, key])
     path = user_cache_folder() / name / stamp[:2] / f"{stamp[:32]}.bin"
     found = _read(path, stamp)

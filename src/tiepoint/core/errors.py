@@ -217,7 +217,7 @@ MIN_ALIKE = 4
 
 
 def _merged(problems: Sequence[str]) -> list[str]:
-    """Return problems as text. Problems that differ only in paths and numbers are one text with a count.
+    """Return problems as text. Problems that differ only in paths and numbers become one text with a count.
 
     >>> _merged(["a/1: has 3 NaN", "a/2: has 2 NaN", "a/3: has 1 NaN", "a/4: has 1 NaN", "b: is short"])
     ['a/1: has 3 NaN (and 3 more of this kind: a/2, a/3, a/4)', 'b: is short']

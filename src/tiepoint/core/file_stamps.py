@@ -42,7 +42,7 @@ def is_settled(stamp: FileStamp) -> bool:
 def has_reliable_ctime(stamp: FileStamp) -> bool:
     """Return whether every change of the file changes its ctime.
 
-    False on Windows, where this field is the time of creation, on file systems with a resolution of 1 ms or
+    False on Windows, where ctime is the time of creation, on file systems with a resolution of 1 ms or
     coarser, and on network file systems. Network file systems are recognised on Linux only.
     """
     return os.name == "posix" and stamp[4] % _COARSE_NS != 0 and not _on_network(stamp[0])

@@ -130,7 +130,7 @@ class Registry:
 
 @runtime_checkable
 class PatchDescriptor(Protocol):
-    """Interface of patch descriptors: patches uint8 (n, s, s) to (n, d), or to (descriptors, valid)."""
+    """Interface of patch descriptors: map patches uint8 (n, s, s) to (n, d), or to (descriptors, valid)."""
 
     def describe(self, patches: Array) -> Any: ...  # noqa: D102
 

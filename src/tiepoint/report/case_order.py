@@ -122,13 +122,13 @@ def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
 
 
 def cases_of(run: Run, scene: str) -> Cases | None:
-    """Return the cases of a scene from the records of `exact`. None if the run or its task has no cases."""
+    """Return the cases of a scene from records under `exact`. None if the run or its task has no cases."""
     task, records = stored_task(run.task), _case_records(run, scene)
     return task.cases(records, scene) if records and isinstance(task, HasCases) else None
 
 
 def _case_records(run: Run, scene: str) -> list[Records]:
-    """Return the records of `exact` that contain the cases of a scene: of its unit, or of all units."""
+    """Return the records under `exact` that contain the cases of a scene: of its unit, or of all units."""
     task = stored_task(run.task)
     if "exact" not in task.protocols:
         return []

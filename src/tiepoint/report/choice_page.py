@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A choice as one HTML file: the table, and the pairs on which the methods differ most as pictures."""
+"""Write a choice as one HTML file: the table, and pictures of the pairs on which methods differ most."""
 
 from __future__ import annotations
 

@@ -106,10 +106,10 @@ def paper_tables(
     one: bool = False,
     test: str = SIGN_FLIP,
 ) -> list[PaperTable]:
-    """Return the tables of a paper: ``combined``, ``tasks``, or both without `table`.
+    """Return the tables of a paper: ``combined``, ``tasks``, or both if `table` is None.
 
-    Both omit combined tables of a single task, which would repeat the table of the task. `one` combines the
-    tasks of all families in a single table.
+    If `table` is None, combined tables of a single task are omitted, because they repeat the table of the
+    task. `one` combines the tasks of all families in a single table.
 
     Raises:
         InputError: There are no runs, or all runs are of reference methods.

@@ -233,7 +233,10 @@ def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
 def feature_stream(
     context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done
 ) -> dict[str, Any]:
-    """Compute the missing features of several items in one stream. Called as a job."""
+    """Compute the missing features of several items in one stream. Called as a job.
+
+    Return 0 or a failure for each item.
+    """
     missing = {n: a for n, a in arguments.items() if context.features.meta(a[1]) is None}
     failures = FeaturePipeline(context).run(missing, done, None)
     return dict.fromkeys(arguments, 0.0) | {failure.name: failure for failure in failures}

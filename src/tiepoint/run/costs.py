@@ -139,10 +139,10 @@ def sizes(context: RunContext) -> dict[str, Any]:
 
 @dataclass
 class ItemTimes:
-    """Seconds per patch, image or pair of every item, and what was computed.
+    """Times of a method on every item, with numbers of keypoints and image sizes.
 
-    `extract_s` and `match_s` are the parts of keypoint methods with a matcher. `largest` is the item with the
-    largest input.
+    `seconds` are per patch, image or pair. `extract_s` and `match_s` are the parts of keypoint methods with a
+    matcher. `largest` is the item with the largest input.
     """
 
     seconds: list[float] = field(default_factory=list)

@@ -177,7 +177,10 @@ class _Preparation:
         self.seconds[key] = time.perf_counter() - started
 
     def resolve(self, request: RunRequest) -> None:
-        """Resolve the method of a request, unless an earlier request has the same. Add its items to check."""
+        """Resolve the method of a request, unless an earlier request has the same method.
+
+        Add the items of the request to those that are checked for this method.
+        """
         key = task_key(request)
         task, opened, own = self.tasks[key], self.opened.get(key), request_key(request)
         if task is None:

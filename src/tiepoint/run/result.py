@@ -146,7 +146,7 @@ class Run:
 
     @property
     def manifest(self) -> Manifest:
-        """How the numbers were computed: config, hashes, versions, machine, times."""
+        """Manifest: config, hashes, versions, machine and times behind the numbers."""
         return self.stored.manifest
 
     def rows(self) -> list[dict[str, Any]]:

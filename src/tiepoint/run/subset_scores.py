@@ -38,10 +38,10 @@ def subset_score(subset: SubsetFacts, values: Mapping[str, float], metric: str, 
 
 
 def subset_estimate(subset: SubsetFacts, values: Mapping[str, float]) -> tuple[float, float | None]:
-    """Return the estimate of a score and its standard error, None if a stratum has a single sampled unit.
+    """Return the estimate of a score and its standard error.
 
-    The design `ordered` estimates a stratum by the mean of its units, `pps` by the mean of the references
-    plus the weighted deviations from them.
+    The error is None if a stratum has only one sampled unit. The design `ordered` estimates a stratum by the
+    mean of its units, `pps` by the mean of the references plus the weighted deviations from them.
     """
     total, squares = 0.0, 0.0
     for stratum in subset.strata.values():

@@ -34,7 +34,7 @@ def is_current(store: Store, run: StoredRun) -> bool:
 
 
 def outdated_protocols(run: StoredRun) -> list[str]:
-    """Return the protocols with a newer version than the stored run. Their scores require a rerun."""
+    """Return the protocols of a run that have a newer version now. Their scores require a rerun."""
     try:
         task = load_task(run.task)
     except InputError:  # the package of the task is no longer installed
@@ -133,8 +133,8 @@ def _recomputed_scores(
 def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) -> StoredRun:
     """Return the new run, extended by the scores of the `stored` run under other protocols.
 
-    Scores of another version are recomputed first. A failed run does not replace stored scores. Measured
-    times stay if the new run has none.
+    Stored scores of another scoring version are recomputed first. A failed run does not replace stored
+    scores. Measured times stay if the new run has none.
     """
     if stored is None or stored.status != "done":
         return new

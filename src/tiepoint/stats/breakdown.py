@@ -24,9 +24,9 @@ QUANTILES = (0.025, 0.975)
 
 @dataclass(frozen=True)
 class Axis:
-    """Axis of levels: `to` gives the coordinate in which points are interpolated, `back` the level.
+    """Axis of levels. `to` converts a level to a coordinate, `back` a coordinate to a level.
 
-    `to` increases with difficulty.
+    Breakdown points are interpolated in the coordinate, which increases with difficulty.
     """
 
     to: Callable[[float], float]
@@ -42,8 +42,8 @@ QUALITY = Axis(lambda q: 100.0 - q, lambda a: 100.0 - a)
 class BreakdownPoint:
     """Level at which the fit falls to half of its first value.
 
-    `beyond` states that the fit stays above half up to `level`, the last one. `nothing` states that the score
-    is 0 at `level`, the first one.
+    If `beyond` is set, the fit stays above half, and `level` is the last level. If `nothing` is set, the
+    score is 0 at the first level, and `level` is that level.
     """
 
     level: float

@@ -144,7 +144,7 @@ class SceneCounts:
 class PairStack:
     """Ranked lists with the same pairs of scenes, stacked so that they are resampled together.
 
-    `groups` has the negatives of all lists: the bins of one list follow those of another. Lists with equal
+    `groups` has the negatives of all lists, with the bins of the lists concatenated. Lists with equal
     negatives share a table. `tables` has, for each table, its rows in the groups and its total count.
     `table_of` is the table index of each list.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Race of methods: draw units one by one, claim who is ahead, end as early as the evidence allows."""
+"""Race of methods: draw units one by one, claim which method is ahead, end as early as possible."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ def racing_order(weights: Mapping[str, float], seed: int) -> list[str]:
 def scene_order(
     strata: Mapping[str, str], shares: Mapping[str, float], seed: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield (stratum, scene) in random order, without repeating a scene, until the chosen stratum is empty.
+    """Yield (stratum, scene) in random order, without repetition.
 
-    `strata` has the stratum of each scene, `shares` the probability of each stratum.
+    `strata` has the stratum of each scene, `shares` the probability of each stratum. The iteration ends when
+    the sampled stratum has no scene left.
     """
     names = sorted(shares)
     ends = np.cumsum([shares[name] for name in names])

@@ -62,8 +62,8 @@ class Sample:
     def standard_error(self, values: ArrayLike) -> float | None:
         """Return the standard error of a weighted sum of values. None if only one unit is sampled.
 
-        It is 0 if all units are sampled. It is computed from differences between neighbours in this order,
-        because the sample is systematic.
+        It is 0 if all units are sampled. It is computed from differences between neighbours in the order of
+        expected values, because the sample is systematic.
         """
         n = len(self.units)
         if n >= self.size:

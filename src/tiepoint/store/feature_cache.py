@@ -107,7 +107,7 @@ class FeatureCache:
         return content
 
     def amend(self, key: str, **extra: Any) -> None:
-        """Add the entries of `extra` to the header of a cache entry. Do nothing if the entry is missing."""
+        """Add `extra` to the header of an entry. Do nothing if the entry is missing."""
         meta = self.meta(key)
         if meta is None:
             return

@@ -257,8 +257,9 @@ class Store:
     def begin(self, *, lock: str | None = None) -> Iterator[sa.Connection]:
         """Open a write transaction. Convert database errors to `StoreError`.
 
-        Without `lock` no other process can write at the same time. With `lock`, on PostgreSQL, writers with a
-        different lock can. The last statement increments the change counter of the store.
+        Without `lock`, no other process can write at the same time. With `lock`, on PostgreSQL, processes
+        with a different lock can write at the same time. The last statement increments the change counter of
+        the store.
         """
         with self._transaction() as connection:
             begin_write(connection, lock)

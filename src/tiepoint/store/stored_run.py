@@ -157,7 +157,8 @@ class Manifest(_Facts):
     `scoring` is the version of the scoring code. `rules` contains the version of each protocol whose version
     is not 1. `content` is a hash of features or scores that no other field identifies.
     `nondeterministic_items` is the number of items whose features differed when the method computed them
-    twice. `subset` describes a run on a subset of the units. Both are stored only if there are any.
+    twice. `subset` describes a run on a subset of the units. The last two fields are stored only if they are
+    set.
     """
 
     task: str

@@ -36,7 +36,7 @@ from .stored_run import (
 
 
 def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> None:
-    """Insert a content-addressed row unless it exists; safe with concurrent writers."""
+    """Insert a row whose id is a hash of its content, unless it exists. Safe with concurrent writers."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:

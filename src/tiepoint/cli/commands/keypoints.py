@@ -103,7 +103,7 @@ def intersect(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Store the keypoints of two sets that are mutual nearest neighbours by position, row by row.
+    """Match two sets by position and store the mutual nearest neighbours as two sets with paired rows.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """

@@ -30,7 +30,7 @@ def reference_of(names: Sequence[str]) -> str:
 def add_margin(c: Comparison, names: Sequence[str], sample: MethodSample, margin: float) -> Comparison:
     """Test whether each method loses at most `margin` against the baseline of a comparison.
 
-    The unit values are n times the contributions of the n scenes, so that their mean is the score.
+    The test uses n times the contributions of the n scenes, whose mean is the score.
 
     Raises:
         InputError: The margin is not positive, or the score is pooled and has no values by scene.
@@ -70,7 +70,7 @@ def add_margin(c: Comparison, names: Sequence[str], sample: MethodSample, margin
 
 
 def margin_notes(root: Path, c: Comparison) -> list[str]:
-    """Record the margin of a comparison in the store. Return notes about other margins for its questions."""
+    """Record the margin of a comparison in the store. Return notes about other margins of the same tests."""
     if c.margin is None:
         return []
     run = {r.method: r.run or r.method for r in c.rows}

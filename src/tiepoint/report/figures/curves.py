@@ -127,7 +127,7 @@ def lines_figure(
 
 
 def _without_zero_width(line: Line) -> Line:
-    """Return a line without its band where the band has no width. Values of 0 and 1 keep it."""
+    """Return a line without its band where the band has zero width, except at values of 0 and 1."""
     if line.low is None or line.high is None:
         return line
     is_equal = (line.low == line.high) & (line.y > 0) & (line.y < 1)
@@ -335,7 +335,10 @@ def _bins(section: TaskSection, run: Run) -> dict[tuple[str, str], PooledBins]:
 
 
 def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """Sample a curve at the x values of its band. A PR curve uses the next point of at least that recall."""
+    """Sample a curve at the x values of its band.
+
+    At each recall, a PR curve takes the next point with at least that recall.
+    """
     if curve == "roc":
         return _FPR, np.interp(_FPR, x, y)
     if curve in ("pr", "precision_recall"):

@@ -81,7 +81,7 @@ def race_figure(race: StoredRace) -> Figure:
 
 
 def _oriented(race: StoredRace) -> list[tuple[str, Sequence[Interval], int | None]]:
-    """Return name, running confidence sequence and decision of each pair, the winner first in its name."""
+    """Return name, running confidence sequence and decision of each pair. The winner is first in the name."""
     found = []
     for pair in race.sequences:
         claim = next((c for c in race.claims if {c.better, c.worse} == {pair.first, pair.second}), None)

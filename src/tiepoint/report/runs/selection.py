@@ -52,7 +52,7 @@ def has_runs(store: Store, task: str) -> None:
 
 
 def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
-    """Return the run of a method name, a display name or an (abbreviated) id, and notes.
+    """Return a run by its method name, display name or (abbreviated) id, and notes.
 
     A method name selects its newest finished run, of `task` if given. A note lists older runs. A run on a
     subset is selected if the method has no other.
@@ -121,10 +121,10 @@ def of_split(runs: Sequence[Run], split: str, requested: Collection[str] = ()) -
 def of_subset(
     runs: Sequence[Run], subset: str | None, requested: Collection[str] = ()
 ) -> tuple[list[Run], list[str]]:
-    """Return the runs of a subset with complete runs on the same data, or without `subset` the complete runs.
+    """Return the runs on a subset and complete runs on the same data, and notes.
 
-    Without `subset`, a run on a subset is selected if it is named by its id, or if its method has no other
-    run. A note lists the excluded subsets.
+    Without `subset`, return the complete runs. In that case a run on a subset is selected only if it is named
+    by its id, or if its method has no other run. A note lists the excluded subsets.
     """
     if subset is not None:
         own = [r for r in runs if r.manifest.subset is not None and r.manifest.subset.name == subset]

@@ -32,8 +32,9 @@ SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
 
 @dataclass(frozen=True)
 class RunConventions:
-    """Overall `scores` under each protocol, and the `steps` from one protocol to another by metric.
+    """Scores of a run under each protocol, and the steps from one protocol to another.
 
+    `scores` are of group `all`. `steps` has a table per metric, in which each step changes one convention.
     `missing` has advice for each protocol without scores. `notes` has the notes of the scores. `order` states
     whether the order of the stored methods changes between the protocols; empty if there is one method.
     """

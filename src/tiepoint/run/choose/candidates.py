@@ -58,8 +58,9 @@ def is_dense_config(config: Mapping[str, Any]) -> bool:
 def is_grid(points: NDArray[np.float64]) -> bool:
     """Return whether points (n, 2) are on a coarse grid, as those of flows and semi-dense matchers.
 
-    They are if their x and their y coordinates have at most half as many distinct values as random whole
-    pixels in the same area. The overlaid grids of a detector that works at a few scales count as one grid.
+    Points are on a grid if their x and their y coordinates have at most half as many distinct values as
+    random whole pixels in the same area. The overlaid grids of a detector that works at a few scales count as
+    one grid.
 
     >>> y, x = np.mgrid[:240:8, :320:8]
     >>> points = np.column_stack([x.ravel(), y.ravel()]).astype(float)

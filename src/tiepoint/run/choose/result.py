@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Result of a choice: every method on every pair, the order of the methods, and what is unusual."""
+"""Result of a choice: every method on every pair, the order of the methods, and warnings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PairOutcome:
     Attributes:
         steadiness: None if the method failed.
         seconds: Seconds in the method when the matches were computed. None if it failed.
-        still: Whether at least half of the matches are within one unit of their own position.
+        still: Whether at least half of the matches have almost the same position in both images.
         turn_deg: Rotation from image 0 to image 1 by the confirmed matches, 0 to 180. NaN if unknown.
         points0, points1: Used matches (n, 2).
         failure: Error message of the method. Empty if it did not fail.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Import score tables of the MATLAB reference implementation of HPatches.
 
-The columns identify a table. They were taken from the source code of the tool, because no result file was
-available. The tests use synthetic files.
+The column names identify the kind of table. They were taken from the source code of the tool, because no
+result file was available. The tests use synthetic files.
 """
 
 from __future__ import annotations

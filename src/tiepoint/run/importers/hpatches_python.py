@@ -7,8 +7,8 @@ dill. No retrieval file was available, so its layout is taken from the source co
 
 JSON files have one of two layouts, recognised by their keys. `tiepoint.compat.hpatches_eval` writes
 ``{"descriptor", "task", "split", "results"}``. Collections have the layout ``{split: {descriptor:
-results}}``. They were tested on `matching_ap.json` and `verification.json` of a fork. The nested results are
-the same in all files.
+results}}``. They were tested on `matching_ap.json` and `verification.json` of a fork. The nested results have
+the same layout in all files.
 """
 
 from __future__ import annotations

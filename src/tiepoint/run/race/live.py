@@ -150,7 +150,7 @@ def _racers(prepared: Sequence[PreparedRun], store: Store, session: RunSession) 
 
 
 class LiveSource:
-    """Unit values that methods compute, in this process, in workers or on a cluster."""
+    """Source of unit values that methods compute, in this process, in workers or on a cluster."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class LiveSource:
         self.settings = replace(settings, batch=settings.batch or max(1, workers))
 
     def values(self, steps: Sequence[Step], active: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
-        """Compute the units of some steps with all methods that are in the race."""
+        """Compute the units of some steps with all active methods. Return their values by method and unit."""
         keys = [key for step in steps for key in step.units]
         if self._cluster is not None:
             for name in active:

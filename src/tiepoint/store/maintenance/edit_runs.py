@@ -211,7 +211,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
 
 
 def _features(store: Store, old: str, pairs: list[tuple[StoredRun, StoredRun]]) -> Any:
-    """Return the feature keys of the old method. Empty if all its runs have usage files."""
+    """Return the keys of all cached features of the old method. Empty if all its runs have usage files."""
     if all(uses_of(store.root, run.id) is not None for run, _ in pairs):
         return short_keys([])
     return short_keys(e.key for e in entries(store) if e.kind == "features" and e.method == old)

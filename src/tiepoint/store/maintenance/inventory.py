@@ -229,7 +229,7 @@ class FileReferences:
 
     @cached_property
     def silent(self) -> dict[str, list[RunHead]]:
-        """Runs without a usage file, by method name. A renamed method has several names in the store."""
+        """Runs without a usage file, by method name. A run is listed under all names of its method."""
         unknown = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.is_imported]
         names: dict[str, set[str]] = {}
         for head in self.heads:

@@ -206,7 +206,7 @@ def _races(store: Store) -> tuple[list[StoredRace], list[StoreProblem]]:
 def _users(
     runs: Iterable[StoredRun], races: Iterable[StoredRace]
 ) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return, by kind and key of each file, the runs and races that need it and the part of it."""
+    """Return (id of a run or race, its part that needs the file) for each file, by kind and key."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
         if run.keypoint_set is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert the scores of one workbench result. Placeholder values become None; unreliable ones get notes."""
+"""Convert the scores of a workbench result. Placeholders become None, and unreliable values get notes."""
 
 from __future__ import annotations
 
