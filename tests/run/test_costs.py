@@ -119,7 +119,7 @@ def test_times_differ_only_under_the_same_conditions() -> None:
     assert times_differ(measured(1.0, 1.1), measured(1.5, 1.6, device="GPU")) is None
     assert times_differ(measured(1.0, 1.1), measured(1.5, 1.6, per="image")) is None
     assert conditions(measured(1, 2, device="GPU")) == "X, 2 cores, 1 thread, GPU"
-    assert "of it 100 ms extraction and 20 ms matching" in cost({"extract_s": 0.1, "match_s": 0.02})
+    assert "including 100 ms extraction and 20 ms matching" in cost({"extract_s": 0.1, "match_s": 0.02})
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def merge_runs(runs: Sequence[Run]) -> Run:
     the errors of all runs joined by ``; ``. The merged run has the protocols that all runs share.
     """
     if not runs:
-        raise InputError("no runs to merge; pass at least one")
+        raise InputError("no runs to merge; pass at least one run")
     for what, values in (
         ("method", {r.method for r in runs}),
         ("task", {r.task for r in runs}),
@@ -91,7 +91,9 @@ def merge_runs(runs: Sequence[Run]) -> Run:
             for comparison, key in by.items():
                 have = keys.setdefault(unit, {}).setdefault(comparison, key)
                 if have != key:
-                    raise InputError(f"unit {unit!r} has different records in two runs; merge only one")
+                    raise InputError(
+                        f"unit {unit!r} has different records in two runs; merge only one of these runs"
+                    )
                 units.setdefault(unit, {})[comparison] = run.unit_records[unit][comparison]
     ordered = {unit: units[unit] for unit in sorted(units)}
     task = load_task(runs[0].task)

@@ -75,7 +75,7 @@ def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand, caps
     code, out, err = get("evd", "--from", str(by_hand), "--accept-licence", "--to", "sets")
     assert code == 0
     assert "EVD: a subset, 1 of 15 pairs" in out
-    assert "warning: the dataset is incomplete: 1 of 15 parts of EVD" in err
+    assert "warning: the dataset EVD is incomplete: only 1 of 15 parts" in err
     assert json.loads((by_hand.parent / "sets" / "EVD.source.json").read_text())["dataset"] == "evd"
     code, out, _ = get("evd", "--accept-licence", "--to", "sets")
     assert (code, "exists; nothing was downloaded" in out) == (0, True)

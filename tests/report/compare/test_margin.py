@@ -130,5 +130,5 @@ def test_compare_margin_second_margin_is_reported(
 
 
 def test_compare_margin_without_reference_raises(report_store: Path) -> None:
-    with pytest.raises(InputError, match=r"`margin` compares \d methods; name two methods"):
+    with pytest.raises(InputError, match=r"`margin` without `baseline` needs two methods, found \d"):
         tp.compare(task=TASK, store=report_store, margin=1.0)

@@ -213,7 +213,7 @@ def test_poster_is_reported_by_its_cover(tmp_path: Path, store: Path) -> None:
 
 
 def test_dense_beside_sparse_is_refused(photos: Path, tmp_path: Path, store: Path) -> None:
-    with pytest.raises(InputError, match=r"dis has a flow .* and sift.* is sparse"):
+    with pytest.raises(InputError, match=r"dis has dense matches .* and sift.* has sparse"):
         choose([SIFT, "dis"], photos, store)
 
     class Flow:

@@ -93,8 +93,8 @@ def get(
     release = got.report.release
     if release is not None and not release.complete:
         notice(
-            f"the dataset is incomplete: {release.have:,} of {release.total:,} parts of {release.title} "
-            "are present and equal the published ones"
+            f"the dataset {release.title} is incomplete: only {release.have:,} of {release.total:,} "
+            "parts are present and equal to the published ones"
         )
     return 0 if got.report.ok else 2
 

@@ -82,7 +82,10 @@ def make(
             )
         else:
             if detector is None:
-                raise InputError(f"{name!r} is not a recipe ({', '.join(RECIPES)}); pass a --detector")
+                raise InputError(
+                    f"no detector for the set {name!r}, which is not a recipe ({', '.join(RECIPES)}); "
+                    "pass --detector"
+                )
             keypoints = make_keypoint_set(
                 sequences, name, detector=detector, mode=mode, max_features=max_features or None,
                 border_px=border_px, min_distance_px=min_distance_px, min_size_px=min_size_px,

@@ -37,7 +37,7 @@ def list_things(
     Examples: `tiepoint list`, `tiepoint list methods`, `tiepoint list datasets --data /data`
     """
     if data and what != "datasets":
-        raise InputError("`data` has an effect on `list datasets` only; remove it")
+        raise InputError("`data` affects only `list datasets`; remove it")
     if what is None:
         found = _overview(store)
         if json_:

@@ -22,7 +22,8 @@ def reference_of(names: Sequence[str]) -> str:
     """Return the default baseline of a margin, which is the second of two methods."""
     if len(names) != 2:
         raise InputError(
-            f"`margin` compares {len(names)} methods; name two methods, or the reference with `baseline`"
+            f"`margin` without `baseline` needs two methods, found {len(names)}; name two methods or "
+            "pass `baseline`"
         )
     return names[1]
 

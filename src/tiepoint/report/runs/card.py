@@ -82,7 +82,7 @@ def cost(efficiency: Mapping[str, Any]) -> str:
             f"{duration(e['time_s'])} per {e['per']} (90 % below {duration(e['time_p90_s'])}, {items})"
         )
     if e.get("extract_s") is not None:
-        parts.append(f"of it {duration(e['extract_s'])} extraction and {duration(e['match_s'])} matching")
+        parts.append(f"including {duration(e['extract_s'])} extraction and {duration(e['match_s'])} matching")
     if e.get("keypoints") is not None:
         parts.append(f"{e['keypoints']:.0f} keypoints per image")
     if e.get("bytes_per_descriptor") is not None:

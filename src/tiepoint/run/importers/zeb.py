@@ -72,7 +72,7 @@ def _grouped(method: str, version: str, files: Mapping[str, ZebFile]) -> Importe
     for found in files.values():
         if found.duplicates:
             repeats = count_text(found.duplicates, "pair")
-            said.append(f"{found.path.name}: {repeats} repeated; the first row of each counts")
+            said.append(f"{found.path.name}: {repeats} repeated; the first row of each pair counts")
     sums = [hash_file(found.path) for found in files.values()]
     names = tuple(found.path.name for found in files.values())
     return ImportedErrors(method, version, records, hash_json(sums), names, tuple(said))

@@ -49,7 +49,10 @@ def replay_runs(
     score = next(iter(scores.values()))
     for name, other in scores.items():
         if other.units.weights != score.units.weights:
-            raise InputError(f"{name}: its units or their weights differ from those of {next(iter(runs))}")
+            raise InputError(
+                f"{name}: its units or their weights differ from those of {next(iter(runs))}; race "
+                "runs on the same data"
+            )
     source = StoredSource(score, records, {n: _keys(run, comparison) for n, run in runs.items()})
     plan = plan_race(score, settings.about, settings.seed)
     manifest = first.manifest
@@ -94,7 +97,7 @@ def _check_same_units(runs: Mapping[str, StoredRun]) -> None:
         ):
             if a != b:
                 raise InputError(
-                    f"the runs of {names[0]} and {name} differ in their {what}; race runs of equal {what}"
+                    f"the runs of {names[0]} and {name} differ in their {what}; race runs with equal {what}"
                 )
         own = str(sorted((unit, sorted(by.items())) for unit, by in run.manifest.units.items()))
         if own in seen:
