@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 class PreparedRun:
     """A checked request with its open task and its method.
 
-    Transforms are not fitted yet. `fit` lists them, and `fit_transforms` returns the fitted method. `seconds`
-    is the time spent opening the task. With a `subset`, `opened` has only its units.
+    Transforms are not fitted yet. `fit` is the fitter, and `fit_transforms` returns the fitted method.
+    `seconds` is the time spent opening the task. With a `subset`, `opened` has only its units.
     """
 
     request: RunRequest

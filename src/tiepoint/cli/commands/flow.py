@@ -59,8 +59,8 @@ def show_flow_command(
     vis_dir: str = typer.Option(
         None,
         "--vis-dir",
-        help="With --results: sub-folder of each pair's results to write to, as in the TSS kit; "
-        "a full path gets sub-folders SUBSET/PAIR.",
+        help="With --results: folder for pictures, below the results of each pair (as in the TSS kit) "
+        "or a full path with SUBSET/PAIR below.",
     ),
     bg_color: str = _BG,
     flow_bg_color: str = _FLOW_BG,

@@ -292,7 +292,9 @@ def enabled_tasks(
         options = {"seed": e.seed, "ratio": e.matching.ratio_threshold}
         own = [m for m in e.matching.method if ".py:" in m]
         if len(own) > 1:
-            raise InputError("evaluation.matching: keypoints/geometry takes only one custom matcher")
+            raise InputError(
+                "evaluation.matching: keypoints/geometry takes only one custom matcher; remove the others"
+            )
         wanted.append(("keypoints/geometry", options | ({"matcher": own[0]} if own else {}), ""))
     for task, options, suffix in wanted:
         if known(task):
