@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The poses of the demo, with and without PoseLib."""
+"""The requests of the demo: poses with and without PoseLib, and what is timed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
 from tiepoint.run import demo
+from tiepoint.store.store import Store
 
 MISSING = "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'"
 
@@ -46,3 +47,27 @@ def test_without_poselib_the_extra_is_named_and_the_demo_goes_on(
     told = capsys.readouterr().err
     assert f"warning: {MISSING}; the demo estimates poses by OpenCV instead" in told
     assert gone_on == [tmp_path]
+
+
+def test_each_method_of_a_step_is_timed_on_one_task() -> None:
+    for step in ("patches", "keypoints", "pairs", "dense"):
+        requests = demo.demo_requests(Path("x"), step)
+        timed = [r.method for r in requests if r.time]
+        assert timed == list(dict.fromkeys(r.method for r in requests))
+        assert {r.task for r in requests if r.time} == {requests[0].task}
+
+
+@pytest.mark.parametrize(("jobs", "times"), [(1, {True, False}), (2, {False})])
+def test_runs_that_the_streams_stored_are_not_timed_again(
+    jobs: int, times: set[bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[demo.RunRequest] = []
+
+    def evaluate(request: demo.RunRequest, _store: Store) -> None:
+        asked.append(request)
+
+    monkeypatch.setattr(demo, "_make", lambda *_given: None)
+    monkeypatch.setattr(demo, "_run_streams", lambda *_given: None)
+    monkeypatch.setattr(demo, "evaluate", evaluate)
+    demo.run_demo(tmp_path, jobs=jobs)
+    assert {r.time for r in asked} == times

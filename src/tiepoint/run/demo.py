@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
@@ -71,24 +71,35 @@ def run_demo(
     runs: list[Run] = []
     with Store.open(out / "store") as store:
         for name in demo_steps():
-            found, took = _run_step(out, name, store, no_progress if jobs > 1 else progress)
+            requests = demo_requests(out, name)
+            if jobs > 1:  # the streams have stored the runs
+                requests, progress = [replace(r, time=False) for r in requests], no_progress
+            found, took = _run_step(name, requests, store, progress)
             report(DemoStep(name, seconds.get(name, took), tuple(found)))
             runs += found
     return runs, out / "store"
 
 
 def demo_requests(out: Path, step: str) -> list[RunRequest]:
-    """Return the run requests of one step of `STEPS`."""
+    """Return the run requests of one step of `STEPS`.
+
+    Methods are timed on the first task of each step: the others have the same inputs.
+    """
+    requests = _requests(out, step)
+    return [replace(r, time=step != "sfm" and r.task == requests[0].task) for r in requests]
+
+
+def _requests(out: Path, step: str) -> list[RunRequest]:
     both = ("exact", "hpatches-python")
     if step == "patches":
         # The published recipe labels some identical patches as negatives; the clean lists do not.
         options = {"hpatches/verification": {"lists": "clean"}}
         data, bad = out / "patches", {"on_bad": "miss"}
         pairs = [(m, t) for t in PATCH_TASKS for m in PATCH_METHODS]
-        return [RunRequest(m, t, data, both, options.get(t, {}), bad, time=True) for m, t in pairs]
+        return [RunRequest(m, t, data, both, options.get(t, {}), bad) for m, t in pairs]
     if step == "keypoints":
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
-        return [RunRequest(m, t, out / "sequences", ("exact",), time=True) for m, t in keypoints]
+        return [RunRequest(m, t, out / "sequences", ("exact",)) for m, t in keypoints]
     if step == "sfm":
         data = out / "rooms"
         return [RunRequest(m, "sfm/reconstruct", data, ("exact",), {"seeds": 1}) for m in SFM_METHODS]
@@ -96,8 +107,8 @@ def demo_requests(out: Path, step: str) -> list[RunRequest]:
         # Without PoseLib, protocol `exact` uses OpenCV.
         estimator = {} if lacking() is None else {"estimator": "opencv"}
         data = out / "pose" / "pairs.json"
-        return [RunRequest(m, "pose/relative", data, ("exact",), estimator, time=True) for m in PAIR_METHODS]
-    return [RunRequest(m, "tss", out / "dense", ("exact", "tss-cpp"), time=True) for m in DENSE_METHODS]
+        return [RunRequest(m, "pose/relative", data, ("exact",), estimator) for m in PAIR_METHODS]
+    return [RunRequest(m, "tss", out / "dense", ("exact", "tss-cpp")) for m in DENSE_METHODS]
 
 
 def demo_steps() -> tuple[str, ...]:
@@ -114,10 +125,11 @@ def lacking() -> str | None:
     return None
 
 
-def _run_step(out: Path, step: str, store: Store, progress: Progress) -> tuple[list[Run], float]:
+def _run_step(
+    step: str, requests: Sequence[RunRequest], store: Store, progress: Progress
+) -> tuple[list[Run], float]:
     """Run the requests of a step, or read them from the store. Return the runs and the seconds."""
     start = time.perf_counter()
-    requests = demo_requests(out, step)
     found = []
     for i, request in enumerate(requests):
         progress(step, i, len(requests))
@@ -156,7 +168,7 @@ def _run_stream(out: str, steps: Sequence[str], parent: int, times: SimpleQueue[
     limit_threads(cores() // len(STREAMS))
     with Store.open(Path(out) / "store") as store:
         for step in (s for s in steps if s in demo_steps()):
-            _, took = _run_step(Path(out), step, store, no_progress)
+            _, took = _run_step(step, demo_requests(Path(out), step), store, no_progress)
             times.put((step, took))
 
 
