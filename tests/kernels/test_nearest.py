@@ -8,6 +8,7 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.kernels import first_two, nearest
+from tiepoint.kernels.numba_backend.nearest_scan import _kth_smallest
 
 
 @pytest.mark.parametrize("distance", ["l2", "l1"])
@@ -127,3 +128,12 @@ def test_wrong_input_is_explained(change, message):
 def test_an_empty_pool_is_explained():
     with pytest.raises(InputError, match="pool is empty"):
         first_two(np.ones((2, 3)), np.ones((0, 3)))
+
+
+def test_selected_values_equal_the_sorted_ones():
+    rng = np.random.default_rng(7)
+    for n in (1, 2, 3, 17, 64, 130):
+        values = rng.choice(np.array([0, 1, 2, 5, 9, np.inf], np.float32), n)
+        for row in (values, np.sort(values), np.sort(values)[::-1], rng.random(n, np.float32)):
+            found = [_kth_smallest(row.copy(), k) for k in range(1, n + 1)]
+            assert np.array_equal(found, np.sort(row))

@@ -209,4 +209,5 @@ def _render(image, m, count, out):  # type: ignore[no-untyped-def]
                         top = image[y0, x0, c] * (1 - fx) + image[y0, x1, c] * fx
                         bottom = image[y1, x0, c] * (1 - fx) + image[y1, x1, c] * fx
                         total[c] += top * (1 - fy) + bottom * fy
-            out[i, j] = total / (count * count)
+            for c in range(channels):  # assigning a slice takes four times as long to compile
+                out[i, j, c] = total[c] / (count * count)

@@ -214,7 +214,7 @@ def sum_absolute_single(a: Any, i: int, b: Any, j: int, tree: Any, memory: Any) 
 
     `tree` is the `sum_tree` of the row width, and `memory` float32 (64,).
     """
-    depth, start = 0, 0
+    depth, start = 0, np.int64(0)  # a literal 0 would be compiled separately
     for k in range(tree.shape[0]):
         memory[8 + depth] = _add_block(a, i, b, j, start, tree[k, 0], memory)
         start = tree[k, 0]

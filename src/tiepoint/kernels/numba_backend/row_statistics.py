@@ -160,7 +160,10 @@ def enter(
     scale = 1.0 if exact else math.ldexp(1.0, -min(max(math.frexp(math.sqrt(largest))[1], -500), 510))
     _project(a, centre, scale, left, spare, square_a)
     _project(b, centre, scale, right, half, square_b)
-    norm = math.sqrt(square_b.max())
+    norm = 0.0
+    for i in range(b.shape[0]):
+        norm = max(norm, square_b[i])
+    norm = math.sqrt(norm)
     for i in range(a.shape[0]):
         if exact:
             error[i] = 0.0

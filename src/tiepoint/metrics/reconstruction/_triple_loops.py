@@ -33,14 +33,14 @@ def most_inliers(x: Array, y: Array, thresholds: Array, best: Array) -> None:
     for i in range(n):
         keys[i] = _mixed(np.uint64(i + 1))
     seen = np.zeros(_SEEN, np.uint64)
-    chosen = np.empty(n, np.int64)
+    chosen, three = np.empty(n, np.int64), np.int64(3)  # a literal 3 would be compiled separately
     sim = np.empty(12)
     work = np.empty((4, 4, 4))
     for a in range(n - 2):
         for b in range(a + 1, n - 1):
             for c in range(b + 1, n):
                 chosen[0], chosen[1], chosen[2] = a, b, c
-                _fit(x, y, chosen, 3, sim, work)
+                _fit(x, y, chosen, three, sim, work)
                 _levels(x, y, sim, squared, level, count)
                 _sum_keys(level, keys, key)
                 for q in range(k):
@@ -51,7 +51,7 @@ def most_inliers(x: Array, y: Array, thresholds: Array, best: Array) -> None:
                     if seen[place] == key[q]:
                         continue
                     seen[place] = key[q]
-                    m = 0
+                    m = np.int64(0)
                     for i in range(n):
                         if level[i] <= q:
                             chosen[m] = i
