@@ -107,7 +107,9 @@ def test_turned_still_equal_added_and_failed_pairs_warn() -> None:
     assert "b failed on 1 of 6 pairs, which count as 0: RuntimeError: no" in text
     assert any(line.startswith("1 of 6 confirmed pairs: at least half") for line in text)
     rotated = [line for line in text if "rotated" in line]
-    assert rotated == ["b fails on 1 pair with rotated images, such as 0.png|1.png; try rotating the images"]
+    assert rotated == [
+        "b does not confirm 1 pair with rotated images, such as 0.png|1.png; try rotating the images"
+    ]
 
 
 def test_most_different_pairs_first() -> None:

@@ -129,8 +129,8 @@ def _about_pairs(choice: Choice) -> list[str]:
         )
     for name, keys in choice.turned().items():
         found.append(
-            f"{name} fails on {count_text(len(keys), 'pair')} with rotated images, such as {keys[0]}; "
-            "try rotating the images"
+            f"{name} does not confirm {count_text(len(keys), 'pair')} with rotated images, such as "
+            f"{keys[0]}; try rotating the images"
         )
     return found
 

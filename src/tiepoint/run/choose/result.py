@@ -160,7 +160,8 @@ class Choice:
     def turned(self) -> dict[str, list[str]]:
         """Return, for each method, the keys of pairs with rotated images that it does not confirm.
 
-        A pair counts as rotated if another method confirms it and finds a rotation of at least `TURNED_DEG`.
+        A pair counts as rotated if the methods that confirm it find a median rotation of at least
+        `TURNED_DEG`.
         """
         angles = {
             key: [f[key].turn_deg for f in self.outcomes.values() if f[key].is_confirmed]

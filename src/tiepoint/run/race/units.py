@@ -102,7 +102,7 @@ class Step:
     """One step of a race: one unit, or all units of a scene.
 
     The value of the step is the mean of its `units` with their shares as weights. `weight` is the share of
-    the step in the score.
+    the unit in the score, or 1 for a scene.
     """
 
     key: str
