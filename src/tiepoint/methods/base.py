@@ -28,7 +28,7 @@ class MethodHooks(Protocol):
     zero_rows_are_valid: bool
     """Whether a row of zeros is a valid descriptor. Otherwise a zero row counts as a failure."""
     config: Mapping[str, Any]
-    """User code: additional values that determine the output. Built-in: all parameters."""
+    """Values that determine the output: all parameters if built-in, additional values in user code."""
     revision: int
     """Built-in: incremented when the output changes, which invalidates cached features. Default: 1."""
     libraries: tuple[str, ...]
@@ -38,7 +38,7 @@ class MethodHooks(Protocol):
     weight_hashes: Mapping[str, str]
     """Built-in: hashes of the weight files."""
     tiepoint_parts: Mapping[str, object]
-    """Built-in: component objects, whose configs are included in the config of this method."""
+    """Built-in: component objects by name. Their configs become part of this method's config."""
     rooted: bool
     """Built-in: whether descriptor values are already square-rooted, as in RootSIFT."""
     keypoint_set: Mapping[str, Any] | None
@@ -48,31 +48,37 @@ class MethodHooks(Protocol):
     uncached_reason: str | None
     """Built-in: reason why features cannot be cached, for a method that contains user code."""
     constructor: Any
-    """Built-in: the user's class that receives parameters which the method does not have itself."""
+    """Built-in: user class whose constructor receives the parameters that this method does not accept."""
     given_keypoints: bool
     """Built-in: whether keypoints are read from a keypoint set or from files."""
 
     def item_key(self, item: Item) -> str:
-        """Return a text that changes with the stored features of an item, such as the hash of its file."""
+        """Return a text that changes whenever the stored features of an item change, such as a file hash."""
 
     def lookup_item(self, item: Item) -> Any:
-        """Return the stored features of an item. Patch methods also receive the expected row count."""
+        """Return the stored features of an item.
+
+        For patch methods, the call also passes the expected number of rows.
+        """
 
     def has_item(self, item: Item) -> bool:
         """Return whether stored features exist for an item."""
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error that lists all missing items."""
+        """Raise one error that lists all items without stored features."""
 
     def describe_stream(self, patches: Iterator[Any]) -> Iterator[Any]:
-        """Describe the patches of many items in batches that cross item boundaries (built-in only).
+        """Describe the patches of many items, in batches that may span several items (built-in only).
 
         Yield one result for each array of `patches`, in order: the return value of ``describe``, or the
-        exception it would raise. The stream may read some arrays ahead.
+        exception it would raise. The method may read some arrays ahead.
         """
 
     def match_stream(self, pairs: Iterator[Any]) -> Iterator[Any]:
-        """Match many pairs of images in batches (built-in only): yield what ``match`` returns, in order."""
+        """Match many image pairs in batches (built-in only).
+
+        Yield what ``match`` returns for each pair, in order.
+        """
 
     keep_images: bool
     """Built-in keypoint methods: whether pairs store the features of each image on disk. Default: False."""
@@ -80,16 +86,24 @@ class MethodHooks(Protocol):
     """Built-in: whether several threads may call an object at the same time. Default: False."""
 
     def describe_item(self, item: Item, image: Any, keypoints: Any) -> Any:
-        """Describe keypoints with access to the item. ``detect_item`` and ``extract_item`` are analogous."""
+        """Describe the keypoints of an image; called in place of ``describe`` if a method needs the item.
+
+        ``detect_item`` replaces ``detect`` and ``extract_item`` replaces ``extract`` in the same way.
+        """
 
 
 def no_item_key(item: Item) -> Sequence[Any]:
-    """Return an empty key part. Used for methods whose output depends only on the item's content."""
+    """Return an empty item-dependent part of the cache key.
+
+    For methods whose output depends only on the content of the item.
+    """
     return ()
 
 
 def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
     """Return the method part of the cache key of an item's features.
+
+    `config` is the config of the method, and `of_item` is the part that depends on the item.
 
     >>> method_key({"a": 1}, []) == method_key({"a": 1}, ["hash of a file"])
     False
@@ -101,29 +115,32 @@ def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
 
 
 Finish = Callable[[], Arrays]
-"""Function that checks a streamed result and returns its arrays, or raises the error of `Method.extract`."""
+"""Function that checks one streamed result. It returns the arrays or raises the error of `Method.extract`."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method under test.
+    """A method under test: what determines its output, and the functions that compute its features.
 
-    `spec` is the specification (``sift+rootsift``), or None for an object created in a session. `config` is
-    plain JSON and contains everything that determines the output: parameters, revision or source, weight
-    hashes, library versions, device. If this cannot be determined, `uncached_reason` gives the reason.
-    `extract(item, payload)` returns the features of one item. `key(item)` is the method part of their cache
-    key, and `of_item(item)` is its item-dependent part. A method that reads stored features (`needs_payload`
-    False) receives no payload. `check(items)` reports problems before the run, such as missing files.
-    `has(item)` returns whether stored features exist. `notices` are messages for the user; `check` may add
-    some. `keep_images` is true if the features of an image depend on its pixels alone and are costly, so that
-    pairs store them on disk. `files` has the stamps of the files whose content is part of `config`. `opened`
-    records what user code opens in `extract`; None for built-in methods. `features_config` determines the
-    features, if `config` also has settings of a matcher that the task applies.
-
-    `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
-    order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
-    thread at a time unless the method is `thread_safe`. Worker processes are used for a method with a stream
-    only if it has `in_workers`. `memory` returns the peak memory of other processes that the method uses.
+    * `spec`: the specification (``sift+rootsift``), or None for a Python object passed by the user.
+    * `config`: plain JSON with everything that determines the output: parameters, revision or source, weight
+      hashes, library versions, device. If that cannot be determined, `uncached_reason` gives the reason.
+    * `features_config`: the config of the features alone, if `config` also has settings of a matcher.
+    * `extract(item, payload)`: returns the features of one item. If `needs_payload` is False, the method
+      reads stored features and receives no payload.
+    * `stream`: takes many (item, payload) pairs and yields (item, `Finish`) in the same order, with the
+      results of `extract`. Any thread may call a `Finish`.
+    * `key(item)`: the method part of the cache key. `of_item(item)` is its item-dependent part.
+    * `check(items)`: reports problems such as missing files before the run, and may add `notices`.
+    * `has(item)`: whether stored features exist.
+    * `notices`: messages for the user.
+    * `keep_images`: whether pairs store the features of each image on disk, because they are costly and
+      depend only on its pixels.
+    * `files`: stamps (size and time) of the files whose content is part of `config`.
+    * `opened`: records the files that user code opens in `extract`; None for built-in methods.
+    * `thread_safe`: whether several threads may call `extract` at the same time.
+    * `in_workers`: whether worker processes may run a method that has a `stream`.
+    * `memory`: returns the peak memory of other processes that the method uses.
     """
 
     name: str
@@ -157,7 +174,7 @@ class Method:
 
     @cached_property
     def _key(self) -> str:
-        """Method part of the cache key of items for which `of_item` is empty. Computed once."""
+        """Method part of the cache key if it is the same for every item. Computed once."""
         return method_key(self._keyed, ())
 
     @property
@@ -165,7 +182,7 @@ class Method:
         return self.config if self.features_config is None else self.features_config
 
     def unkeyed(self) -> list[str]:
-        """Return the names of files, folders and servers that `extract` has used and no key contains."""
+        """Return the files, folders and servers that `extract` has used but the cache key does not cover."""
         return [] if self.opened is None else self.opened.outside(self.files)
 
     @property

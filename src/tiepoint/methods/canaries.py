@@ -29,15 +29,15 @@ class ConstantPatches:
     distance = "l2"
 
     def describe(self, patches: NDArray[Any]) -> NDArray[np.float32]:
-        """Return ones (n, 128). The dimension is that of SIFT, for comparable timings."""
+        """Return ones, (n, 128). SIFT has the same dimension, so timings are comparable."""
         return np.ones((len(patches), PATCH_DIMENSION), np.float32)
 
 
 class RandomPatches:
     """Reference method that returns Gaussian noise, seeded by the name and content of the patch image.
 
-    One seed per patch would give identical patches identical noise, which would then match. A chance-level
-    score requires independent noise in each image.
+    Seeding each patch by its own pixels would give identical patches identical noise, which would then match.
+    A chance-level score requires independent noise in each image.
     """
 
     name = "random"
@@ -119,7 +119,7 @@ class OracleDescriptors:
     name, distance = "oracle", "l2"
 
     def describe_item(self, item: Item, image: Image, keypoints: Keypoints) -> Rows:
-        """Return descriptors (n, 128) that depend on the scene and the row number only."""
+        """Return descriptors (n, 128). Row i depends only on the scene and on i."""
         return _noise(hash_json(["oracle", item.key.rpartition("/")[0]]), len(keypoints))
 
 
@@ -153,7 +153,7 @@ class ConstantMatches:
         return points, self.match_points(image1, image2, points)
 
     def match_points(self, image1: Image, image2: Image, points: Points) -> Points:
-        """Return the centre for every point."""
+        """Return the centre of image 2 for every point."""
         return np.tile(np.array(centre(_size(image2))), (len(points), 1))
 
 
@@ -169,7 +169,7 @@ class RandomMatches:
         return first, second, draw.random(COUNT)
 
     def match_points(self, image1: Image, image2: Image, points: Points) -> Points:
-        """Return a random position for every point."""
+        """Return a random position in image 2 for every point."""
         draw = _generator("random points", *_hashes(image1, image2))
         return draw.random((len(points), 2)) * (np.array(_size(image2)) - 1)
 
@@ -192,7 +192,7 @@ class OracleMatches:
         self.config = {"noise_px": self.noise_px}
 
     def item_key(self, item: Item) -> str:
-        """Hash the key and the ground truth of an item."""
+        """Return a hash of an item's key and ground truth."""
         return hash_json([item.key, item.truth_hash])
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points]:

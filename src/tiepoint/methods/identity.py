@@ -50,7 +50,7 @@ def revision_of(thing: Any) -> int:
 
 
 def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
-    """Return the config of an object, and the reason why its features cannot be cached (None if they can)."""
+    """Return the config of an object, and the reason why its features cannot be cached or None."""
     own = thing.user_thing if isinstance(thing, UserObject) else thing
     if is_builtin_class(type(own)):
         return _builtin(own, distance, device, on_bad)
@@ -102,7 +102,10 @@ def _plain(value: Any) -> Any:
 
 
 def _user(thing: Any) -> dict[str, Any]:
-    """Return the config of a user's object without its class. Raise `NotHashable` if it is incomplete."""
+    """Return the fields of a user object's config that describe its state, files, source and libraries.
+
+    Raise `NotHashable` if part of its state cannot be hashed.
+    """
     is_spec = isinstance(thing, UserObject)
     own = thing.user_thing if is_spec else thing
     content = (
@@ -127,7 +130,7 @@ def _user(thing: Any) -> dict[str, Any]:
 
 
 def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str, Any]:
-    """Return the state that a class's code reads elsewhere and that its sources do not determine."""
+    """Return the state outside a user's class that its code reads and its source files do not determine."""
     values = ObjectState(content.modules, content.folder, folders=False)
     values.covered = content.covered
     files = {file for _, file in sources.files}
@@ -158,7 +161,7 @@ def _folder(cls: type) -> Path | None:
 
 
 def _brief(value: Any) -> Any:
-    """Return a config value, or its hash if it is long, because configs are stored with every run."""
+    """Return a config value, or its hash if it is long. Configs are stored with every run."""
     return value if len(json.dumps(value)) <= MAX_INLINE_CHARS else {"hash": hash_json(value)}
 
 
@@ -169,7 +172,7 @@ def _loaded(modules: Mapping[str, Any]) -> list[Path]:
 
 
 def outside_hash(config: Mapping[str, Any]) -> str:
-    """Hash the state that user code reads outside its objects. Workers must have the same state."""
+    """Return a hash of the state that user code reads outside its objects. Workers must have equal state."""
     found: list[Any] = []
 
     def collect(value: Any) -> None:
@@ -183,7 +186,7 @@ def outside_hash(config: Mapping[str, Any]) -> str:
 
 
 def item_part(thing: Any) -> Callable[[Item], Sequence[Any]]:
-    """Return a function that computes the item-dependent part of a method's key."""
+    """Return a function that computes the item-dependent part of a method's cache key."""
     if hasattr(thing, "item_key"):
         return lambda item: [thing.item_key(view_for_user(thing, item))]
     return (lambda item: [item.key, item.count]) if hasattr(thing, "lookup_item") else no_item_key

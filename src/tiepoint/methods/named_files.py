@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find the files that are named by string literals in source code."""
+"""Find the files that string literals in source code name."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ..core.hashing import hash_file
 from .object_state import NotHashable
 
 _PARENTS = 3
-"""Folders above a source file, its own included, in which names are looked up."""
+"""Number of folders in which names are looked up: that of the source file and those above."""
 _MAX_DEPTH = 4
 
 
 def hash_literal_files(texts: Mapping[Path, Iterable[str]], folder: Path | None) -> dict[str, list[str]]:
     """Return the hashes of the files that string literals in source files name, by literal.
 
-    Names are looked up in the current folder, in `folder`, in the folder of the source file, in two folders
-    above it, and in subfolders that another literal of the file names (``HERE / "weights" / "net.pt"``).
+    Names are looked up in the current folder, in `folder`, in the folder of the source file and in two
+    folders above it. They are also looked up in subfolders that another literal of the source file names, as
+    in ``HERE / "weights" / "net.pt"``.
     """
     first = [Path.cwd(), *([folder] if folder is not None else [])]
     found: dict[str, dict[str, str]] = {}
@@ -37,13 +38,16 @@ def hash_literal_files(texts: Mapping[Path, Iterable[str]], folder: Path | None)
 
 
 def _names(text: str) -> list[str]:
-    """Return the file names that a literal may stand for: itself, and the words of a shell command."""
+    """Return the file names that a literal may contain: the literal, and words of a shell command."""
     words = [word for word in text.split() if "." in word or "/" in word] if " " in text else []
     return [os.path.expanduser(name) for name in (text, *words) if name.strip("./\\") and "\0" not in name]
 
 
 def _named(names: list[str], places: list[str]) -> list[tuple[str, str]]:
-    """Return (name, path) of all files in `places`, or in a subfolder there that is also in `names`."""
+    """Return (name, path) of all files `names` in the folders `places`.
+
+    Subfolders of `places` that `names` contains are searched as well.
+    """
     files: dict[tuple[str, str], None] = {}
     known = set(places)
     for _ in range(_MAX_DEPTH):

@@ -29,14 +29,14 @@ from .source_files import OWN, is_installed
 
 _DEEPEST = 24
 _MAX_PATH_CHARS = 1024
-_BY_WORDS = (complex, slice, range, np.dtype, type(...))
+_BY_REPR = (complex, slice, range, np.dtype, type(...))
 """Types whose ``repr`` determines the value completely."""
 _BUILTIN_VALUES = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
-"""Types whose value is not an attribute. A user's class may inherit from one of them."""
+"""Built-in types that a user's class may inherit from. Their value is not an attribute."""
 
 
 class NotHashable(Exception):
-    """Raised if state cannot be hashed. `what` is the attribute, or empty for the class itself."""
+    """Raised if state cannot be hashed. `what` names the attribute; it is empty for the class itself."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
@@ -51,8 +51,8 @@ class ObjectState:
         folder: Second folder for relative paths, after the current folder.
         folders: Whether a text or path that names a folder stands for the files in it.
 
-    `reached` lists the classes and functions in the values. `covered` lists the classes whose attributes, and
-    the functions whose closures and defaults, are part of the state.
+    `reached` lists the classes and functions found in the values. `covered` lists those whose attributes,
+    closures and defaults are already part of the state.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class ObjectState:
         self._open: list[int] = []
 
     def written_in(self, cls: type) -> set[Path]:
-        """Return the source files of a class and its bases, including the class's file if it is installed.
+        """Return the source files of a class and its bases, even if the class is in an installed package.
 
-        Layers and containers of torch are identified by the version of torch.
+        Layers and containers of torch are excluded, because the version of torch identifies them.
         """
         if cls.__module__.partition(".")[0] == "torch":
             self.libraries.add("torch")
@@ -82,7 +82,7 @@ class ObjectState:
                 "noticed; put it into a separate file and name it FILE.py:CLASS",
             )
         if not file.is_file():
-            raise NotHashable("", f"its file {file} no longer exists; put it back")
+            raise NotHashable("", f"its file {file} no longer exists; restore it")
         for base in cls.__mro__[1:-1]:
             self.code(base, "")
         return {file, *self.files}
@@ -118,12 +118,18 @@ class ObjectState:
             self._open.pop()
 
     def text(self, value: str) -> Any:
-        """Return the state of a text, with the hash of the file or folder if the text is its path."""
+        """Return the state of a text.
+
+        If the text is the path of a file or folder, the state includes its hash.
+        """
         found = self._named_files(value)
         return {"text": value, "content": found} if found else value
 
     def _named_files(self, value: str | PurePath) -> list[str]:
-        """Hash files and folders of this name in the current folder and in the folder of the user's file."""
+        """Return the hashes of files and folders named `value`.
+
+        They are searched in the current folder and in the folder of the user's file.
+        """
         if isinstance(value, str) and (not value.strip("./\\") or len(value) > _MAX_PATH_CHARS):
             return []
         found: list[str] = []
@@ -171,7 +177,7 @@ class ObjectState:
             return made
         if isinstance(value, re.Pattern):
             return {"pattern": self.hash_value(value.pattern, what), "flags": value.flags}
-        if isinstance(value, _BY_WORDS) or type(value).__module__ in ("datetime", "decimal", "fractions"):
+        if isinstance(value, _BY_REPR) or type(value).__module__ in ("datetime", "decimal", "fractions"):
             return {type(value).__name__: repr(value)}
         if isinstance(value, types.SimpleNamespace | argparse.Namespace):
             return {"namespace": self.hash_value(vars(value), what)}
@@ -187,7 +193,10 @@ class ObjectState:
         return self._instance(value, what)
 
     def _array(self, value: np.ndarray[Any, Any], what: str) -> Any:
-        """Return the state of an array, with class and attributes if it is masked, a matrix or custom."""
+        """Return the state of an array.
+
+        That of a masked, matrix or custom array includes class and attributes.
+        """
         if value.dtype.hasobject:
             values = self.hash_value(np.asarray(value).ravel().tolist(), what)
             found: dict[str, Any] = {"objects": list(value.shape), "values": values}
@@ -198,7 +207,7 @@ class ObjectState:
         return {**found, "class": self.code(type(value), what), "attributes": self.attributes(value, what)}
 
     def _mapping(self, value: Mapping[Any, Any], what: str) -> Any:
-        """Return the state of a mapping. Its order counts, because code may iterate over it."""
+        """Return the state of a mapping, in its order, because code may iterate over it."""
         if isinstance(value, defaultdict):
             default = self.hash_value(value.default_factory, what)
             return {"default": default, "values": self.hash_value(dict(value), what)}
@@ -212,16 +221,22 @@ class ObjectState:
         cls = type(value)
         classes = [c for c in cls.__mro__ if c is not object and c.__module__ not in ("typing", "abc")]
         if not classes or any(self._is_foreign(c) for c in classes):
-            raise NotHashable(what, f"a {cls.__name__} cannot be identified by its content")
+            raise NotHashable(
+                what,
+                f"a {cls.__name__} cannot be identified by its content",
+            )
         return {"class": self.code(cls, what), "attributes": self.attributes(value, what)}
 
     def _is_foreign(self, cls: type) -> bool:
-        """Return whether a class is from a library. Its objects may then have hidden state."""
+        """Return whether a class is from a library. Instances may then have state that is not visible."""
         file = self._file(cls)
         return file is None or (is_installed(file) and cls.__module__.partition(".")[0] != OWN)
 
     def attributes(self, value: Any, what: str = "", *, but: Container[str] = ()) -> dict[str, Any]:
-        """Return the state of an object's attributes and of the attributes of its user-defined classes."""
+        """Return the state of an object's attributes and of the class attributes of its user-defined classes.
+
+        `but` are names to exclude.
+        """
         found: dict[str, Any] = {}
         for cls in reversed(type(value).__mro__):
             file = self._file(cls)
@@ -235,7 +250,7 @@ class ObjectState:
         return {k: self.hash_value(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
 
     def code(self, thing: Any, what: str) -> Any:
-        """Return the name of a class or function, and register it and its source file or library."""
+        """Return the name of a class or function. Collect it and its source file or library."""
         self.reached.append(thing)
         module = str(getattr(thing, "__module__", None) or "builtins")
         name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
@@ -250,7 +265,7 @@ class ObjectState:
         return name
 
     def _file(self, thing: Any) -> Path | None:
-        """Return the source file of a class or function, or None."""
+        """Return the source file of a class or function. None if it has no file."""
         name = getattr(thing, "__module__", None)
         module = self.modules.get(str(name)) or sys.modules.get(str(name))
         found = getattr(module, "__file__", None)
@@ -303,7 +318,7 @@ class ObjectState:
     def network(self, net: Any, what: str) -> Any:
         """Return the state of a torch module: its tensors, and class, mode and settings of its submodules.
 
-        A module with hooks raises `NotHashable`.
+        Raise `NotHashable` if the module has hooks.
         """
         torch: Any = sys.modules["torch"]
         self.libraries.add("torch")
@@ -335,7 +350,7 @@ def _is_plain_mapping(value: Mapping[Any, Any]) -> bool:
 
 
 def is_data(name: str, value: Any) -> bool:
-    """Return whether a class attribute is data."""
+    """Return whether a class attribute is data rather than a method, property or other code."""
     if name.startswith("__") or name == "_abc_impl":
         return False
     code = inspect.isroutine(value) or isinstance(value, property | type | classmethod | staticmethod)
@@ -343,7 +358,10 @@ def is_data(name: str, value: Any) -> bool:
 
 
 def check_memo(value: Any, name: str) -> None:
-    """Raise `NotHashable` if a function has memoised results, which may come from data that changed since."""
+    """Raise `NotHashable` if a function has memoised results.
+
+    They may depend on data that has changed since.
+    """
     if isinstance(value, functools._lru_cache_wrapper) and value.cache_info().currsize:
         raise NotHashable(
             "",
@@ -358,7 +376,7 @@ def function_attributes(function: types.FunctionType) -> dict[str, Any]:
 
 
 def _mangled(name: str, cls: type) -> str:
-    """Return the name under which a class stores an attribute.
+    """Return an attribute name as Python stores it: private names ``__x`` become ``_CLASS__x``.
 
     >>> _mangled("__size", int), _mangled("size", int)
     ('_int__size', 'size')
@@ -368,7 +386,7 @@ def _mangled(name: str, cls: type) -> str:
 
 
 def _place(function: types.FunctionType) -> list[int]:
-    """Return the line and column of a function's body, which distinguish two lambdas in one line."""
+    """Return line and column of a function's body. They distinguish two lambdas on one line."""
     places = [
         (line, left or 0) for line, _, left, right in function.__code__.co_positions() if line and right
     ]
@@ -392,7 +410,7 @@ def _tensor(value: Any, what: str) -> Any:
 
 
 def _saved(net: Any) -> str:
-    """Hash the saved form of a TorchScript module: code, constants and tensors."""
+    """Return a hash of the saved form of a TorchScript module: code, constants and tensors."""
     buffer = io.BytesIO()
     sys.modules["torch"].jit.save(net, buffer)
     with zipfile.ZipFile(buffer) as archive:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Record files, folders and servers that user code opens while it computes features.
 
-Python reports these events to an audit hook. Libraries that open files without Python (``cv2.imread``,
+An audit hook receives these events from Python. Libraries that open files without Python (``cv2.imread``,
 ``h5py``, ``onnxruntime``) and child processes do not report what they read.
 """
 
@@ -27,7 +27,7 @@ from .source_files import is_installed
 _PACKAGE = str(Path(__file__).parents[1])
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/lib/", "/usr/")
 _CACHES = frozenset({"__pycache__", ".triton", ".nv", "fontconfig", "matplotlib"})
-"""Folders of compiled code and of settings that libraries write."""
+"""Names of cache and settings folders that libraries write and that are not recorded."""
 _SCRIPTS = (".sh", ".py", ".pl", ".rb", ".js", ".jar", ".m", ".R", ".jl", ".lua")
 _WRITES = os.O_WRONLY | os.O_TRUNC
 Stream = Callable[[Iterator[Any]], Iterator[Any]]
@@ -38,11 +38,11 @@ _installed = threading.Lock()
 
 
 class OpenedFiles:
-    """What the code of one method has opened while it computed features, in the order of first use.
+    """Record of the files, folders and servers that one method has opened, in the order of first use.
 
-    Files that are written first, or while the method is in use, are output of the method and not recorded.
-    Files of Python, of installed packages and of the system are not recorded either. `programs` has the names
-    of programs and scripts that the code has started, except those of the system.
+    A file that the method writes before reading it, or that appears while the method is in use, is output and
+    not recorded. Files of Python, installed packages and the system are not recorded either. `programs` has
+    the names of programs and scripts that the code has started, except those of the system.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class OpenedFiles:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record what this thread, and other threads that run user code, open inside the block."""
+        """Record within this block what this thread, and other threads that run user code, open."""
         before = getattr(_here, "recorder", None)
         _here.recorder = self
         _active.append(self)
@@ -66,7 +66,7 @@ class OpenedFiles:
             _here.recorder = before
 
     def calls(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function so that its calls are recorded."""
+        """Wrap a function so that each call is recorded."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
             with self.recorded():
@@ -77,7 +77,7 @@ class OpenedFiles:
     def steps(
         self, stream: Callable[[Iterator[Any]], Iterator[Any]]
     ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-        """Wrap a function on an iterator so that its steps are recorded, except reading the iterator."""
+        """Wrap a generator function so that its own steps are recorded, but not reading from its argument."""
 
         def paused(source: Iterator[Any]) -> Iterator[Any]:
             while True:
@@ -102,7 +102,7 @@ class OpenedFiles:
         return called
 
     def outside(self, keyed: HashedFiles) -> list[str]:
-        """Return the recorded names that are not among files and folders of a cache key."""
+        """Return the recorded names that `keyed`, the files and folders of a cache key, does not contain."""
         *counts, found = self._outside
         if counts == [len(self._names), len(keyed)]:
             return found
@@ -114,14 +114,14 @@ class OpenedFiles:
         return found
 
     def note(self, name: Any) -> None:
-        """Record a file or folder that existed before this method was in use."""
+        """Record a file or folder that existed before this method was in use. Ignore others."""
         if isinstance(name, str | bytes | os.PathLike):  # else the number of an open file
             path = self._path(name)
             if path is not None:
                 self._names[path] = None
 
     def note_word(self, name: str) -> None:
-        """Record a word of a command if it names a file. A file that can be executed is a program."""
+        """Record a word of a command line if it names a file. An executable file is recorded as a program."""
         path = self._path(name)
         if path is not None:
             self._names[path] = None
@@ -129,7 +129,7 @@ class OpenedFiles:
                 self.programs[os.path.basename(path)] = None
 
     def _path(self, name: str | bytes | os.PathLike[Any]) -> str | None:
-        """Return the real path of a file or folder that counts as input of the method, else None."""
+        """Return the real path of a file or folder that counts as input of the method. None for others."""
         path = os.path.realpath(os.path.abspath(os.fsdecode(name)))
         is_system = path.startswith(_SYSTEM) and not path.startswith("/usr/local/")
         if is_system or path in self._written:
@@ -149,7 +149,7 @@ class OpenedFiles:
         return path if counts else None
 
     def note_written(self, name: Any) -> None:
-        """Note a file that the method writes, so that reading it later is not recorded."""
+        """Remember a file that the method writes, so that reading it later is not recorded."""
         if isinstance(name, str | bytes | os.PathLike):
             path = os.path.realpath(os.path.abspath(os.fsdecode(name)))
             if path not in self._names:
@@ -167,7 +167,7 @@ def _belongs_to_python(path: str) -> bool:
 
 
 def _install_hook() -> None:
-    """Add the audit hook of this process once. Python cannot remove audit hooks."""
+    """Install the audit hook, once per process. Python cannot remove audit hooks."""
     if _installed.acquire(blocking=False):  # never released
         sys.addaudithook(_hook)
 
@@ -184,9 +184,10 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _in_user_code() -> bool:
-    """Return whether user code is on the stack of this thread, or only library code.
+    """Return whether this thread runs user code.
 
-    A thread pool of user code may call a library function. Threads of tiepoint have its code on their stack.
+    That is so if user code is on the stack, or if only library code is, as in a user's thread pool. Threads
+    of tiepoint have its code on their stack.
     """
     frame: FrameType | None = sys._getframe(2)
     has_own = False
@@ -221,7 +222,7 @@ def _connected(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
 
 
 def _started(recorder: OpenedFiles, args: tuple[Any, ...]) -> None:
-    """Record the program and the files among the words of a command."""
+    """Record a started program and the files among the words of its command line."""
     program, words, folder = (*args, None, None)[:3]
     given = [words] if isinstance(words, str | bytes | os.PathLike) else list(words or ())
     texts = [os.fsdecode(word) for word in given]

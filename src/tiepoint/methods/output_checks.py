@@ -15,14 +15,17 @@ from ..core.plugins import check_distance
 
 @dataclass(frozen=True)
 class BadRows:
-    """Ascending indices of rows with NaN, rows with infinity, and rows of zeros."""
+    """Ascending row numbers of rows with NaN, rows with infinity, and rows of zeros."""
 
     nan: NDArray[np.int64]
     infinite: NDArray[np.int64]
     zero: NDArray[np.int64]
 
     def problems(self, where: str, *, zero: bool = True) -> list[str]:
-        """Return a message for each kind of bad row, with the first index."""
+        """Return a message for each kind of bad row, with the first row number.
+
+        `zero` includes rows of zeros.
+        """
         kinds = [("NaN", self.nan), ("an infinite value", self.infinite)] + [("only zeros", self.zero)] * zero
         return [
             f"{where}: {len(rows)} descriptors have {what} (rows {_some(rows)})"
@@ -58,7 +61,7 @@ ON_BAD = ("error", "miss", KEEP_ZEROS)
 
 
 def check_on_bad(on_bad: str, distance: str, name: str) -> None:
-    """Raise `InputError` if `on_bad` is unknown or cannot be used with the distance.
+    """Raise `InputError` if `on_bad` is unknown or does not apply to descriptors of this distance.
 
     >>> check_on_bad("keep-zeros", "cosine", "mine")
     Traceback (most recent call last):
@@ -86,13 +89,17 @@ def check_descriptors(
     """Return descriptors as arrays ``values`` (rows, d) and, if some failed, ``valid`` (rows,).
 
     `returned` is an array or a pair (array, valid mask). Row i belongs to patch i, so a wrong row count is
-    always an error. A row is bad if it contains NaN or infinity or is all zero. A zero vector has no
-    direction, and two blank patches would match perfectly. By default bad rows raise an error. With `on_bad`
-    ``miss`` they become failures: values zero, ``valid`` False. With ``keep-zeros`` a zero row is an ordinary
-    vector, as in older tools, and rows with NaN or infinity are failures. Rows that the method marks as
-    failed are always failures. With `keep_nan`, failed rows that the method did not mark retain NaN and
-    infinity, because some programs compare them. For `hamming` a zero row is an ordinary bit string. Boolean
-    arrays are packed, eight bits per byte.
+    always an error. A row is bad if it contains NaN or infinity, or if all values are zero. (A zero vector
+    has no direction, and two blank patches would match perfectly.) `on_bad` selects what happens to bad rows:
+
+    * ``error``, the default: raise an error.
+    * ``miss``: count them as failures, with values zero and ``valid`` False.
+    * ``keep-zeros``: count rows with NaN or infinity as failures. A zero row is a normal descriptor, as in
+      older tools.
+
+    Rows that the method marks as failed are always failures. With `keep_nan`, other failed rows retain NaN
+    and infinity, because some programs compare them. For `hamming`, a zero row is a normal bit string, and
+    boolean arrays are packed, eight bits per byte.
 
     >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
     dtype('float32')
@@ -107,7 +114,8 @@ row for every patch
     values = _packed(values, where) if distance == "hamming" else _real(values, where)
     if distance == "masked_l1" and values.shape[1] % 2:
         raise InputError(
-            f"{where}: masked_l1 needs an even number of columns, values and masks, found {values.shape[1]}"
+            f"{where}: masked_l1 needs one mask column for every value column, found "
+            f"{values.shape[1]} columns; return an even number"
         )
     valid = _claimed_mask(claimed, rows, where)
     looked_at = values if valid.all() else np.where(valid[:, None], values, values.dtype.type(1))
@@ -157,7 +165,10 @@ class MaskedError(TypeError):
 
 
 def output_array(given: Any, where: str, ragged: str) -> Array:
-    """Return the output of a method as an array. `ragged` is the error message if rows differ in length."""
+    """Return the output of a method as an array.
+
+    If rows differ in length, raise an error with text `ragged`.
+    """
     try:
         return np.asarray(from_tensor(given))
     except ValueError as e:
@@ -183,12 +194,15 @@ def _two_dimensional(given: Any, rows: int, where: str) -> Array:
             "return one row for every patch"
         )
     if values.shape[1] == 0:
-        raise InputError(f"{where}: descriptors have no columns, found {values.dtype} {values.shape}")
+        raise InputError(
+            f"{where}: descriptors have no columns ({values.dtype} {values.shape}); return at least "
+            "one value per patch"
+        )
     return values
 
 
 def _range(values: Array) -> str:
-    """Return the range of the finite values as text.
+    """Return the minimum and maximum of the finite values as text.
 
     >>> _range(np.array([0.5, np.inf, 2.0]))
     'finite values are from 0.5 to 2'
@@ -234,7 +248,7 @@ def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:
     mask = output_array(claimed, f"{where}: the validity mask", "rows differ in length")
     if mask.shape != (rows,) or mask.dtype != bool:
         raise InputError(
-            f"{where}: the validity mask must be bool of shape ({rows},), found {mask.dtype} {mask.shape}"
+            f"{where}: the validity mask has {mask.dtype} {mask.shape}; return bool of shape ({rows},)"
         )
     return mask.copy()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""State that a user's code reads outside its object: globals, closures, replaced functions and classes.
+"""State that user code reads outside its object: globals, closures, replaced functions and classes.
 
 The cache key covers the source files. State that differs from the source, or that is not a literal in the
-source, becomes part of the key. Code that differs from its file cannot be keyed.
+source, is added to the key. Code that differs from its file prevents caching.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ from .source_index import MISSING, SourceIndex, canonical, source_index
 
 _NO_DATA = (logging.Logger, GenericAlias, UnionType)
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")
-_LOGS, _WRITES = (list, set, dict, deque), ("append", "appendleft", "extend", "add", "update", "clear")
-"""Containers, and methods that change them and return None. Code that calls nothing else reads nothing."""
+_CONTAINERS, _MUTATORS = (
+    (list, set, dict, deque),
+    ("append", "appendleft", "extend", "add", "update", "clear"),
+)
+"""Containers and their methods that only write. Code that calls only these does not read the container."""
 _REFLECTS, _LOOKS_UP = {"globals", "vars", "eval", "exec"}, {"getattr", "vars", "attrgetter", "__dict__"}
-"""Names by which code reads any global of its module, and any attribute of a module that it names."""
+"""Names with which code can read any global of its module, and any attribute of a module that it names."""
 _INSTEAD = "pass it to the constructor, or create it where it is used"
 _STALE = (
     "the loaded code differs from {}, which was edited or removed after it was imported (or an import hook "
@@ -50,8 +53,8 @@ _STALE = (
 class OutsideState:
     """Search for the state that functions and classes of user code read.
 
-    `content` hashes values and lists the classes and functions in them. `sources` are the files whose content
-    is in the key. `found` has the state of each thing that the sources do not determine, by name.
+    `content` hashes values and collects the classes and functions in them. `sources` are the files whose
+    content is in the cache key. `found` has the state that the sources do not determine, by name.
     """
 
     def __init__(self, content: ObjectState, sources: Iterable[Path]) -> None:
@@ -65,7 +68,7 @@ class OutsideState:
         self._keys: set[tuple[str, int]] = set()
 
     def follow(self, things: Iterable[Any]) -> None:
-        """Follow these classes and functions, and everything they lead to."""
+        """Search the state of classes and functions `things`, and of all code that they reach."""
         self._waiting += things
         while self._waiting or self.content.reached:
             self._waiting += self.content.reached
@@ -74,7 +77,10 @@ class OutsideState:
                 self._follow(self._waiting.pop(0))
 
     def check_modules(self, modules: Mapping[str, Any]) -> None:
-        """Compare the loaded modules of the source files with these files."""
+        """Check that the functions in loaded modules equal those in their source files.
+
+        Raise `NotHashable` if one differs.
+        """
         names = {os.path.basename(file) for file in self.sources}
         for module in list(modules.values()):
             file = getattr(module, "__file__", None)
@@ -115,7 +121,7 @@ class OutsideState:
                     self._method(label, part, file)
 
     def _method(self, label: str, function: FunctionType, file: str) -> None:
-        """Add a function to the key, unless the file of its class defines it under this name."""
+        """Add a method to the cache key, unless the class's `file` defines it under the name `label`."""
         own = _below_libraries(function, self._is_user)
         code = own.__code__
         is_generated = code.co_filename.startswith("<")
@@ -155,7 +161,7 @@ class OutsideState:
             self._globals(code, own.__globals__)
 
     def _computed(self, function: FunctionType, index: SourceIndex) -> None:
-        """Follow what a function names by texts that it computes."""
+        """Search the globals and files that a function names by computed text."""
         code = function.__code__
         name = code.co_qualname
         if name in index.computed_variables:
@@ -181,7 +187,7 @@ class OutsideState:
                     self._all(vars(module), code)
 
     def _all(self, variables: Mapping[str, Any], code: CodeType) -> None:
-        """Follow all globals of a module."""
+        """Search all globals of a module."""
         if (id(variables), 0) in self._visited:
             return
         self._visited.add((id(variables), 0))
@@ -202,8 +208,8 @@ class OutsideState:
                     self._all(vars(module), code)
         for step, after in zip(steps, [*steps[1:], None], strict=True):
             if step.opname in _READS and step.argval in variables and not step.argval.startswith("__"):
-                is_log = type(variables[step.argval]) in _LOGS
-                if not is_log or after is None or after.argval not in _WRITES:
+                is_log = type(variables[step.argval]) in _CONTAINERS
+                if not is_log or after is None or after.argval not in _MUTATORS:
                     self._global(step.argval, variables, code)
             elif step.opname == "IMPORT_NAME":
                 module = self._module(step.argval, variables)
@@ -234,7 +240,10 @@ class OutsideState:
         self._named(label, name, file, value, index)
 
     def _attributes(self, module: ModuleType, code: CodeType) -> None:
-        """Follow the attributes of a module whose names occur in code, of a library only if replaced."""
+        """Search the attributes of a module whose names occur in code.
+
+        In libraries, only replaced attributes count.
+        """
         if (id(module), id(code)) in self._visited:
             return
         self._visited.add((id(module), id(code)))
@@ -250,7 +259,10 @@ class OutsideState:
                 self._patch(f"{module.__name__}.{name}", value)
 
     def _patch(self, label: str, value: Any) -> None:
-        """Key a function or class of a user in a library. Follow classes of libraries."""
+        """Add user code that replaces a function or class of a library to the cache key.
+
+        Search library classes.
+        """
         for part in _members(value):
             if isinstance(part, FunctionType):
                 code = part.__code__
@@ -263,7 +275,10 @@ class OutsideState:
                 self._waiting.append(part)
 
     def _named(self, label: str, name: str, file: str, value: Any, index: SourceIndex) -> None:
-        """Follow the value that a name of a file has. Add it to the key unless the file itself defines it."""
+        """Search the value of the global `name` of a source file.
+
+        Add it to the key unless that file defines it.
+        """
         if isinstance(value, FunctionType):
             own = _below_libraries(value, self._is_user)
             code = own.__code__
@@ -282,7 +297,7 @@ class OutsideState:
             self._keyed(label, value)
 
     def _value(self, label: str, value: Any, literal: Any) -> None:
-        """Add a value to the key unless it equals the literal in the source, or is not data."""
+        """Add a value to the key, unless it equals the `literal` in the source or is code."""
         if isinstance(value, _NO_DATA) or type(value).__module__ == "typing":
             return
         if literal is not MISSING and _is_plain(value) and canonical(value) == canonical(literal):
@@ -300,15 +315,15 @@ class OutsideState:
             raise NotHashable("", f"its code reads `{e.what or label}`: {e.why}; {_INSTEAD}") from e
 
     def _add(self, label: str, state: Any) -> None:
-        """Add a state under its label. Equal labels are numbered."""
+        """Add a state to the key under its label. Repeated labels are numbered."""
         names = itertools.chain([label], (f"{label} ({i})" for i in itertools.count(2)))
         self.found[next(name for name in names if name not in self.found)] = state
 
     def _check(self, function: FunctionType) -> list[Any]:
-        """Return the default arguments that the source states, `MISSING` for those that are computed.
+        """Return the literal default arguments in the source of a function, `MISSING` for computed defaults.
 
         Raises:
-            NotHashable: The code or a default of the function is not that of its file.
+            NotHashable: The code or a default of the function differs from its file.
         """
         code, defaults = function.__code__, _defaults(function)
         unknown = [MISSING] * len(defaults)
@@ -326,7 +341,7 @@ class OutsideState:
         return os.path.realpath(file) in self.sources or not (file.startswith("<") or is_installed(file))
 
     def _is_file_of_user(self, path: Any) -> bool:
-        """Return whether a path is a file of user code. That of ``torch.ops`` has no folder."""
+        """Return whether a path is a file of user code. ``torch.ops`` has a path without a folder."""
         return isinstance(path, str) and os.path.isabs(path) and self._is_user(path)
 
     def _file_of(self, cls: type) -> str | None:
@@ -351,7 +366,7 @@ def _called_globals(steps: Iterable[dis.Instruction]) -> set[str]:
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
-    """Yield the functions of a global: itself, or the methods of a class."""
+    """Yield the function that a global is, or the methods if it is a class."""
     for part in _members(value):
         if isinstance(part, FunctionType):
             yield part
@@ -361,7 +376,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
 
 
 def _members(value: Any) -> Iterator[Any]:
-    """Yield the functions and classes that a class attribute consists of."""
+    """Yield the functions and classes inside a value: a property, a static or class method, or a wrapper."""
     if isinstance(value, property):
         yield from (f for f in (value.fget, value.fset) if f is not None)
     elif isinstance(value, classmethod | staticmethod | MethodType):
@@ -383,7 +398,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def _below_libraries(function: FunctionType, is_user: Any) -> FunctionType:
-    """Return the function inside wrappers of libraries, such as ``torch.no_grad``."""
+    """Return the user's function inside wrappers of libraries, such as ``torch.no_grad``."""
     while not is_user(function.__code__.co_filename):
         inner = getattr(function, "__wrapped__", None)
         if not isinstance(inner, FunctionType):
@@ -419,7 +434,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _agree(loaded: list[Any], stated: list[Any]) -> bool:
-    """Return whether default arguments equal those of the source. Ignore defaults that are computed."""
+    """Return whether the loaded default arguments equal those in the source. Ignore computed defaults."""
     return len(loaded) == len(stated) and all(
         s is MISSING or (_is_plain(v) and canonical(v) == canonical(s))
         for v, s in zip(loaded, stated, strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read the text of a method parameter by the declared type of the constructor's parameter."""
+"""Convert the text of a method parameter to the type that the constructor declares."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SEVERAL: dict[Any, Callable[[list[Any]], Any]] = {
     **{kind: kind for kind in (list, tuple, set, frozenset)},
     **dict.fromkeys((abc.Sequence, abc.Iterable, abc.Collection), list),
 }
-"""Collections that are written as values separated by commas, and how to create them."""
+"""Collection types that are written as comma-separated values, and how to create them."""
 
 
 class Text(str):
-    """A value as written in a specification. Its type follows from the parameter that receives it.
+    """A parameter value as written in a specification. Its type follows from the parameter that receives it.
 
-    A parameter that is annotated with this class receives the text unread, to pass it on.
+    A parameter annotated with this class receives the text unchanged, to pass it on.
     """
 
     __slots__ = ()
@@ -49,10 +49,8 @@ def guess(text: str) -> Any:
 def read_value(text: str, kind: Any) -> Any:
     """Convert a text to the type that the annotation `kind` declares.
 
-    If text cannot express that type, the value is guessed (see `guess`).
-
-    For a union, the guess is returned if its type belongs to the union. A whole number is also a ``float``,
-    as in Python.
+    A type that text cannot express is guessed (see `guess`). For a union, the guess is returned if its type
+    belongs to the union. A whole number is also a ``float``, as in Python.
 
     Raises:
         ValueError: The text is not of that type.

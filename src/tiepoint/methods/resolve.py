@@ -47,7 +47,7 @@ BINDERS: dict[str, str] = {
 
 
 MATCHED = "keypoints with a matcher"
-"""Family in which `resolve` looks up a keypoint method for tasks that match all images of a scene."""
+"""Pseudo-family: keypoint methods for tasks that match all images of a scene."""
 
 REAL_VALUED = ("l2", "l1", "cosine")
 """Distances for real-valued descriptors. Binary descriptors use `hamming`."""
@@ -59,14 +59,14 @@ _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 
 
 def check_device(device: str) -> None:
-    """Raise an error if a name is not a valid device name. The device may be missing on this machine.
+    """Raise an error if `device` is not a valid device name. Whether the device exists is not checked.
 
     >>> check_device("banana")
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: unknown device 'banana'; `device` is cpu, cuda, cuda:NUMBER or mps
     """
     if not _DEVICE.fullmatch(device):
-        raise InputError(f"unknown device {device!r}; `device` is cpu, cuda, cuda:NUMBER or mps")
+        raise InputError(f"unknown device {device!r}; write cpu, cuda, cuda:NUMBER or mps")
 
 
 def resolve(
@@ -126,7 +126,7 @@ def _resolved(
     on_bad: str,
     fit: Callable[..., Any] | None,
 ) -> Method:
-    """Return the method of a specification or object. `files` receives the files of its key."""
+    """Return the method of a specification or object. Add the files in its cache key to `files`."""
     if family not in FAMILIES:
         raise InputError(f"unknown family {family!r}; choose one of {', '.join(FAMILIES)}")
     check_device(device)
@@ -155,7 +155,7 @@ def _resolved(
 
 
 def _resolve_matched(spec: Any, files: HashedFiles, **how: Any) -> Method:
-    """Return a keypoint method with a matcher that the task applies to the cached features of images."""
+    """Return a keypoint method whose matcher the task applies to the cached features of images."""
     from .pairs.factory import split_matcher, with_image_matcher
 
     plain = isinstance(spec, str) and not isinstance(spec, FilesSpec)
@@ -165,7 +165,7 @@ def _resolve_matched(spec: Any, files: HashedFiles, **how: Any) -> Method:
 
 
 def _program(spec: str, family: str, device: str, on_bad: str, options: Mapping[str, Any]) -> Method:
-    """Return the method of a program."""
+    """Return the method of a program (``exec:COMMAND``)."""
     from .programs.method import make_program_method, with_program
 
     thing, matching = make_program_method(spec, family, options, device)
@@ -180,7 +180,7 @@ def _program(spec: str, family: str, device: str, on_bad: str, options: Mapping[
 
 
 def _watched(method: Method) -> Method:
-    """Return a method that records what user code opens. Methods without user code are unchanged."""
+    """Return a method that records which files its user code opens. Other methods are unchanged."""
     if not method.needs_payload or method.uncached_reason or not _has_user_code(method.config):
         return method
     opened = method.opened or OpenedFiles()
@@ -193,7 +193,7 @@ def _watched(method: Method) -> Method:
 
 
 def _has_user_code(config: Any) -> bool:
-    """Return whether a class of a user is part of a config."""
+    """Return whether a config contains a class from user code."""
     if isinstance(config, Mapping):
         return {"class", "source"} <= config.keys() or any(map(_has_user_code, config.values()))
     return isinstance(config, list) and any(map(_has_user_code, config))
@@ -226,7 +226,7 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
-    """Return an object and its name. A class is instantiated first."""
+    """Return an object and its name, given a specification, a class (which is instantiated) or an object."""
     if thing is None or type(thing) in (bool, int, float, bytes, list, dict, set):
         raise InputError(f"`method` is {repr(thing)[:60]}; expected a name, a class or an object")
     made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
@@ -234,7 +234,7 @@ def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
 
 
 def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
-    """Create the object of a specification. Return it and its name."""
+    """Create the object of a parsed specification. Return it and its name."""
     base = parsed.base
     if parsed.is_python_file:
         factory: Any = load_from_file(base.name, str(base.argument))
@@ -255,12 +255,12 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
 
 
 def _is_plain(factory: Any) -> bool:
-    """Return whether a factory is a built-in class without a parameter `distance`."""
+    """Return whether a factory is a built-in class without a constructor parameter `distance`."""
     return inspect.isclass(factory) and is_builtin_class(factory) and "distance" not in parameters_of(factory)
 
 
 def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
-    """Return a built-in patch descriptor with its distance replaced by ``?distance=``."""
+    """Return a built-in patch descriptor that uses the distance of ``?distance=``, and its name."""
     rest = {k: v for k, v in base.params.items() if k != "distance"}
     made = instantiate(factory, Stage(base.name, rest, base.argument), device)
     own, wanted = distance_of(made), str(base.params["distance"])
@@ -313,7 +313,10 @@ _OF_OTHERS = ("files", "onnx", "torchscript", "kornia", "patch")
 
 
 def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any]) -> Callable[[Item], Any]:
-    """Return the item part of the key, with a marker for keypoint methods that may return NaN."""
+    """Return `part` with a marker added for keypoint methods whose descriptors may contain NaN.
+
+    `part` computes the item-dependent part of the cache key.
+    """
 
     def may(config: Mapping[str, Any]) -> bool:
         own = str(config.get("method", "")).rpartition("/")[2]
@@ -323,7 +326,7 @@ def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any
 
 
 def _meta(thing: Any, family: str) -> dict[str, Any]:
-    """Return the properties of a method that tasks need. Keypoints from files are `given_keypoints`."""
+    """Return the properties of a method that tasks need, such as `given_keypoints` (read from files)."""
     names = ("keypoint_set", "rooted", "given_keypoints")
     found = {name: value for name in names if (value := getattr(thing, name, None))}
     looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")
@@ -332,13 +335,13 @@ def _meta(thing: Any, family: str) -> dict[str, Any]:
 
 ROOTING = ("rootsift", "power")
 ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
-"""Transforms that set undefined rows to zero and compare them, as the older tools do."""
+"""Transforms that set undefined rows to zero and compare these, as the older tools do."""
 
 
 def apply_transform(
     method: Method, stage: Stage, *, on_bad: str = "error", fit: Callable[..., Any] | None = None
 ) -> Method:
-    """Return a method that applies `method`, then the transform of `stage`, such as ``sift+rootsift``.
+    """Return `method` followed by the transform of `stage`, as in ``sift+rootsift``.
 
     Transforms require real-valued descriptors and raise an error for `hamming`. Failed rows stay failed.
     """
@@ -413,7 +416,7 @@ def transform_config(base: Mapping[str, Any], stage: Stage, fitted: str | None =
 def _fitted(
     method: Method, stage: Stage, fit: Callable[..., Any] | None
 ) -> tuple[transforms.FittedTransform, Stage]:
-    """Return the fitted transform and its stage without default parameters."""
+    """Fit a transform on training data. Return it and its stage without default parameters."""
     fitter, images = transforms.FITTERS[stage.name]
     if fit is None:
         raise InputError(

@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Source files with their import names, and the strings and variables in their code.
+    """Source files with their import names, and the strings and environment variables in their code.
 
     `texts` has the short string literals of each file, `variables` the environment variables that it reads.
     """
@@ -50,12 +50,12 @@ class SourceFiles:
 
     @property
     def hash(self) -> str:
-        """Hash of the names and contents of the files, independent of their folders."""
+        """Hash of the names and contents of the files. The folders that contain them do not matter."""
         return hash_json(sorted([name, hash_file(file)] for name, file in self.files))
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of the libraries."""
+        """Versions of the imported libraries, by import name."""
         return library_versions(self.libraries)
 
 
@@ -82,13 +82,13 @@ def is_installed(path: str | Path) -> bool:
 
 
 def sources_of(*roots: str | Path) -> SourceFiles:
-    """Return the files and all files that they import, directly or indirectly, except installed packages.
+    """Return the files `roots` and all files that they import, directly or indirectly.
 
-    Imports inside functions and calls of ``import_module("name")`` are included. Names are searched in this
-    order: the folder of the first file, its package, the folders of ``sys.path`` without installed packages,
-    and the sources of editable installations. A package adds its ``__init__.py``, a compiled module adds its
-    bytes. A name that is not found is a library or part of Python. The package of a root file is included
-    even if it is installed.
+    Installed packages are excluded, except the package of a root file. Imports inside functions and calls of
+    ``import_module("name")`` are included. Names are searched in this order: the folder of the first file,
+    its package, the folders of ``sys.path`` without installed packages, and the sources of editable
+    installations. A package adds its ``__init__.py``, and a compiled module adds its bytes. A name that is
+    not found counts as a library or as part of Python.
     """
     files: dict[Path, str] = {}
     libraries: set[str] = set()
@@ -117,12 +117,12 @@ def sources_of(*roots: str | Path) -> SourceFiles:
 
 
 def source_hash(path: Path) -> str:
-    """Hash a source file and all its imports that are not installed (`sources_of`)."""
+    """Return a hash of a source file and of the files that it imports (`sources_of`)."""
     return sources_of(path).hash
 
 
 def package_root(file: Path) -> Path:
-    """Return the folder that contains a file's outermost package, or the file's folder."""
+    """Return the folder that contains a file's outermost package, or else the file's folder."""
     folder = file.resolve().parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
@@ -138,7 +138,7 @@ def search_folders(file: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Search:
-    """Search for imported files: the folders to search, and a package that is user code even if installed."""
+    """Search for imported files in given folders. One package counts as user code even if it is installed."""
 
     folders: tuple[Path, ...]
     own: Path
@@ -146,7 +146,10 @@ class _Search:
     def reached(
         self, file: Path, module: str, level: int, names: Sequence[str]
     ) -> Iterator[tuple[str, Path]]:
-        """Yield the files that one import statement executes, except installed packages."""
+        """Yield (import name, file) for the files that one import statement executes.
+
+        Installed packages are excluded. `level` is the number of leading dots.
+        """
         top = module.partition(".")[0]
         if level == 0 and top == OWN:
             return
@@ -166,7 +169,7 @@ class _Search:
                 yield from ((f"{module}.{p.stem}", p) for p in sorted(package.glob("*.py")))
 
     def located(self, dotted: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-        """Yield the files that ``import a.b.c`` executes: the parent packages and the module."""
+        """Yield (import name, file) for the files that ``import a.b.c`` executes: packages and module."""
         done: list[str] = []
         for part in dotted.split("."):
             done.append(part)
@@ -182,7 +185,7 @@ class _Search:
 
 
 def _outermost(file: Path) -> Path:
-    """Return the folder of a file's outermost package, or the file itself."""
+    """Return the folder of a file's outermost package, or the file if it is in no package."""
     root = package_root(file)
     return file if root == file.parent else root / file.relative_to(root).parts[0]
 
@@ -199,7 +202,7 @@ def _packages_around(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _elsewhere(top: str) -> list[Path]:
-    """Return the source folders of a package with an editable installation."""
+    """Return the source folders of a package outside ``sys.path``, such as an editable installation."""
     if top in sys.stdlib_module_names:
         return []
     try:
@@ -218,10 +221,10 @@ _ENVIRONMENT = frozenset({"environ", "getenv"})
 
 @dataclass(frozen=True)
 class _Code:
-    """Contents of a source file.
+    """Imports, string literals and environment variables of a source file.
 
-    Imports are (module, level, names), `texts` string literals that may be paths, and `variables` the names
-    of environment variables that the code reads.
+    Imports are (module, level, names). `texts` are string literals that may be paths. `variables` are the
+    environment variables that the code reads.
     """
 
     imports: tuple[tuple[str, int, tuple[str, ...]], ...]
@@ -231,7 +234,7 @@ class _Code:
 
 @lru_cache(maxsize=1024)
 def _parsed(file: Path, content: str) -> _Code:
-    """Parse a source file once per content hash."""
+    """Parse a source file. Results are cached by content."""
     try:
         tree = parsed_source(file.read_bytes())
     except (SyntaxError, ValueError) as e:
@@ -255,7 +258,7 @@ def _parsed(file: Path, content: str) -> _Code:
 
 
 def parsed_source(content: bytes) -> ast.Module:
-    """Parse Python source. Names under which it imports `os.environ` and `os.getenv` become these names."""
+    """Parse Python source. Import aliases of `os.environ` and `os.getenv` are replaced by these names."""
     tree = ast.parse(content)
     others: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -268,7 +271,10 @@ def parsed_source(content: bytes) -> ast.Module:
 
 
 def environment_names(node: ast.AST) -> list[ast.expr]:
-    """Return the name of the environment variable that an expression reads, if it is one."""
+    """Return the expression for the name of an environment variable that `node` reads, in a list.
+
+    The list is empty for other nodes.
+    """
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_environ(node.value):
         return [node.slice]
     if isinstance(node, ast.Compare) and any(map(_is_environ, node.comparators)):
@@ -294,7 +300,10 @@ def _is_environ(node: ast.expr) -> bool:
 
 
 def called_name(node: ast.Call) -> str:
-    """Return the last part of the name of a called function, empty for other expressions."""
+    """Return the last part of the name of a called function, such as ``c`` for ``a.b.c()``.
+
+    Empty if unnamed.
+    """
     return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
 
 
@@ -344,7 +353,7 @@ def _distributed(names: Iterable[str]) -> dict[str, str]:
 
 
 def _binary_version(name: str) -> str | None:
-    """Return the hash of a library file that belongs to no distribution (built manually)."""
+    """Return the hash of a compiled library that belongs to no distribution (built manually), else None."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Index of a Python file: its code objects, default arguments, literal values and imports.
 
-Loaded code is compared with this index, because a file may have been edited after Python imported it.
+Loaded code is compared with this index, because the file may have been edited since Python imported it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from ..core.hashing import hash_bytes
 from .source_files import called_name, environment_names, parsed_source, reads_all_variables
 
 MISSING = object()
-"""A value that the source does not state as a literal."""
+"""Marker of a value that the source does not state as a literal."""
 
 _PLAIN_COLLECTIONS = (tuple, list, set, frozenset, dict)
 
 
 def canonical(value: Any) -> str:
-    r"""Return a text that is equal for plain values of equal type and value, and for equal code.
+    r"""Return a text that identifies a plain value with its type, or code.
 
-    Line numbers and file names of code do not matter. Other objects raise `TypeError`.
+    Equal values and equal code have equal texts. Line numbers and file names of code do not matter. Other
+    objects raise `TypeError`.
 
     >>> canonical(1) == canonical(1.0), canonical({1, 2}) == canonical({2, 1})
     (False, True)
@@ -54,14 +55,16 @@ def _code_parts(code: CodeType) -> list[Any]:
 
 @dataclass(frozen=True)
 class SourceIndex:
-    """Definitions of a Python file. Names inside functions and classes are qualified as in `__qualname__`.
+    """Definitions in a Python file. Names inside functions and classes are qualified as in `__qualname__`.
 
-    `codes` has the canonical code of every function, `defaults` the default arguments of every ``def`` (as
-    literals, `MISSING` if computed), `literals` the values of names that are assigned once, as a literal, and
-    `imports` the module, level and name behind every name that the module imports. `computed_imports` and
-    `computed_variables` are the functions that import modules and read environment variables by names that
-    are not literals. `computed_files` has the functions that open files under computed names without Python
-    (``imread``), or ask whether such files exist, each with the function that it calls.
+    * `codes`: the canonical code of every function.
+    * `defaults`: the default arguments of every ``def``, as literals, `MISSING` if computed.
+    * `literals`: the values of names that are assigned once, as a literal.
+    * `imports`: the module, level and name behind every imported name.
+    * `computed_imports`, `computed_variables`: functions that import modules or read environment variables by
+      computed names.
+    * `computed_files`: functions that open or test files by computed names, where Python cannot observe it
+      (``imread``). The value is the called function.
     """
 
     codes: dict[str, set[str]] = field(default_factory=dict)
@@ -74,7 +77,7 @@ class SourceIndex:
 
 
 def source_index(file: Path) -> SourceIndex:
-    """Return the index of a Python file as it is on disk now. Empty if the file is gone."""
+    """Return the index of a Python file as it is on disk now. Empty if the file no longer exists."""
     try:
         content = file.read_bytes()
     except OSError:
@@ -101,7 +104,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _visit(body: list[ast.stmt], prefix: str, index: SourceIndex, *, top: bool) -> None:
-    """Add the statements of a block. `top` is set outside functions and classes."""
+    """Add the statements of a block to `index`. `top` is True outside functions and classes."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             given = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
@@ -125,7 +128,7 @@ def _visit(body: list[ast.stmt], prefix: str, index: SourceIndex, *, top: bool) 
 
 
 def _add_computed(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, index: SourceIndex) -> None:
-    """Note whether a function computes the names of modules, environment variables or files."""
+    """Record in `index` whether a function computes names of modules, environment variables or files."""
     values: dict[str, list[ast.expr | None]] = {}
     for inner in ast.walk(node):
         if isinstance(inner, ast.stmt):
@@ -170,11 +173,11 @@ _READERS = frozenset(
         "load_model",
     )
 )
-"""Functions that open files without Python, which cannot be observed."""
+"""Functions that open files without Python, which an audit hook cannot observe."""
 _STATES = frozenset(
     ("exists", "lexists", "is_file", "isfile", "is_dir", "isdir", "stat", "lstat", "getsize", "getmtime")
 )
-"""Functions and methods that ask whether a file exists, or for its size or times."""
+"""Functions and methods that test whether a file exists, or return its size or times."""
 _COMPUTING = ("join", "joinpath", "with_name", "with_suffix", "with_stem", "format", "expandvars")
 _READERS_OF = {"load": "jit", "load_file": "torch"}
 
@@ -191,9 +194,9 @@ def _path_of(call: ast.Call) -> ast.expr | None:
 
 
 def _is_computed(node: ast.expr | None, values: dict[str, list[ast.expr | None]], depth: int = 0) -> bool:
-    """Return whether a path is put together from parts that the key does not contain.
+    """Return whether a path is computed from values that the cache key does not contain.
 
-    Paths that a function receives are not. Its caller computes them.
+    A path that is a parameter of the function is not; its caller computes it.
     """
     if node is None or depth > 8 or _is_traced(node, values):
         return False
@@ -207,9 +210,9 @@ def _is_computed(node: ast.expr | None, values: dict[str, list[ast.expr | None]]
 
 
 def _is_traced(node: ast.expr, values: dict[str, list[ast.expr | None]], depth: int = 0) -> bool:
-    """Return whether a path consists of literals, attributes of ``self`` and names that are bound to those.
+    """Return whether a path consists only of literals, attributes of ``self`` and names bound to those.
 
-    The key has the content of files that attributes and literals name.
+    The cache key contains the content of files that attributes and literals name.
     """
     if depth > 8:
         return False

@@ -22,17 +22,17 @@ TORCH = "torch:"
 EXEC = "exec:"
 """Prefix of the command of a program. The rest of the specification is the command."""
 STORAGE, STORAGES = "storage", ("fp32", "fp16")
-"""Parameter of every method with real-valued descriptors: the precision that they are rounded to."""
+"""Parameter of all methods with real-valued descriptors: the precision they are rounded to."""
 _OWN_STORAGE = ("torch", "lightglue")
-"""Methods that take a parameter of this name themselves."""
+"""Methods that handle the parameter `storage` themselves."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A name with its parameters: the method itself or one transform.
+    """A method or a transform in a specification: its name and parameters.
 
-    Values from a specification are `Text` until `typed_for` reads them.
+    Parameter values are `Text` until `typed_for` converts them.
     """
 
     name: str
@@ -41,11 +41,13 @@ class Stage:
 
     @property
     def query(self) -> str:
-        """The parameters as ``key=value&key=value``, in the user's spelling unless `typed_for` read them."""
+        """The parameters as ``key=value&key=value``, in the user's spelling unless `typed_for` changed it."""
         return "&".join(f"{k}={_written(v)}" for k, v in self.params.items())
 
     def typed_for(self, *factories: Callable[..., Any]) -> Stage:
-        """Return the stage with typed values. The first factory with a parameter declares its type.
+        """Return the stage with typed parameter values.
+
+        The first factory that has a parameter declares its type.
 
         >>> def make(mode: str, size=4): ...
         >>> parse_stage("f?mode=none&size=6").typed_for(make).params
@@ -72,7 +74,7 @@ class Stage:
         return guess(value) if unread is None else unread
 
     def without_defaults(self, *factories: Callable[..., Any]) -> Stage:
-        """Return the typed stage without parameters that equal their defaults in all factories.
+        """Return the typed stage without parameters whose values equal the defaults of all factories.
 
         >>> str(Stage("f", {"size": 4, "mode": "a"}).without_defaults(lambda size=4, mode="b": None))
         'f?mode=a'
@@ -86,9 +88,9 @@ class Stage:
         return Stage(self.name, kept, self.argument)
 
     def without_paths(self) -> Stage:
-        """Return the stage as shown in tables: the last part of each path, and classes without file names.
+        """Return the stage as shown in tables: paths without folders, and classes without file names.
 
-        Truth values are written as users write them.
+        Booleans are written as in specifications.
 
         >>> str(Stage("kornia", {"weights": "/far/away/tfeat.params", "a": True}, "TFeat").without_paths())
         'kornia:TFeat?weights=tfeat.params&a=true'
@@ -135,7 +137,7 @@ class FilesSpec(str):
 
 
 def is_program(spec: Any) -> bool:
-    """Return whether a specification names a program.
+    """Return whether a specification names a program (``exec:COMMAND``).
 
     >>> is_program("exec:./match --fast"), is_program("sift"), is_program(None)
     (True, False, False)
@@ -144,7 +146,7 @@ def is_program(spec: Any) -> bool:
 
 
 def parse_spec(text: str) -> Spec:
-    """Parse a specification.
+    """Parse a specification into the method and its transforms.
 
     Known transforms are split off from the right, so a path may contain ``+``. A `FilesSpec` and a program
     have no transforms.
@@ -183,7 +185,7 @@ def parse_spec(text: str) -> Spec:
 
 
 def _split_storage(base: Stage) -> tuple[Stage, list[Stage]]:
-    """Split the parameter `storage` off a method. ``storage=fp16`` is the transform ``+fp16``.
+    """Remove the parameter ``storage=fp16`` from a method, and return it as the transform ``+fp16``.
 
     >>> str(parse_spec("sift?storage=fp16+l2").transforms[0])
     'fp16'
@@ -212,7 +214,7 @@ def _base(text: str) -> tuple[Stage, bool]:
 
 
 def parse_stage(text: str) -> Stage:
-    """Parse a name with its parameters and return the stage. For a Python file, the argument is the class.
+    """Parse a name with its parameters. For a Python file, the argument after the colon is the class.
 
     >>> parse_stage("fast?threshold=20").params
     {'threshold': '20'}
@@ -247,14 +249,17 @@ def _params(text: str) -> dict[str, Any]:
 def instantiate(factory: Any, stage: Stage, device: str) -> Any:
     """Create the object of a class or function with the parameters of a stage. Return an object unchanged.
 
-    `device` is passed if there is a parameter of that name.
+    `device` is passed if the class or function has a parameter of that name.
     """
     if not (inspect.isclass(factory) or inspect.isfunction(factory) or isinstance(factory, UserFactory)):
         if stage.params:
             raise InputError(f"method {stage.name!r} is an object and takes no parameters; remove them")
         return factory
     if inspect.isfunction(factory) and factory.__name__ == "<lambda>":
-        raise InputError("a method is a class or an object with describe(patches), …; found a function")
+        raise InputError(
+            "a method is a class or an object with describe(patches), …; found a function, so put it "
+            "into a class"
+        )
     positional, keywords = arguments(factory, stage, extra={"device": device})
     return factory(*positional, **keywords)
 
@@ -299,10 +304,11 @@ def own_name(thing: Any) -> str | None:
 def arguments(
     factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None, given: int = 0
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the positional and keyword arguments for `factory`. Raise an error if one is unknown or missing.
+    """Return the positional and keyword arguments for `factory`, from the parameters of a stage.
 
-    `extra` values (`device`) are passed only if the factory has a parameter of that name. The caller provides
-    the first `given` parameters. The argument of ``scheme:argument`` is passed as the next parameter.
+    Raise an error if one is unknown or missing. `extra` values (`device`) are passed only if the factory has
+    a parameter of that name. The caller provides the first `given` parameters. The argument of
+    ``scheme:argument`` is passed as the next parameter.
     """
     known = parameters_of(factory)
     named = [k for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def torch_settings(*, of_networks: bool = False) -> dict[str, str]:
-    """Return the settings of this process that differ from torch's defaults. Empty without torch.
+    """Return torch settings of this process that differ from torch's defaults. Empty without torch.
 
     `of_networks` excludes the settings that `plain_float32` fixes for networks that tiepoint runs.
     """
@@ -36,7 +36,7 @@ def torch_settings(*, of_networks: bool = False) -> dict[str, str]:
 
 
 def _float32_precision(torch: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the precision of float32 products and convolutions, and the defaults."""
+    """Return (current, default) of the float32 precision of matrix products and convolutions, by setting."""
     if not hasattr(torch.backends, "fp32_precision"):
         precision = torch.get_float32_matmul_precision()
         return {"matmul": (precision, "highest"), "cudnn.tf32": (torch.backends.cudnn.allow_tf32, True)}

@@ -52,7 +52,7 @@ def power(values: Array) -> NDArray[np.float32]:
 
 
 def half_precision(values: Array) -> NDArray[np.float32]:
-    """Round descriptors to float16, as if they were stored so, and return them as float32.
+    """Round descriptors to float16, as if they were stored in that type, and return them as float32.
 
     Values beyond 65504 become infinite, which the check of descriptors reports.
 
@@ -75,7 +75,7 @@ def _signed_root(values: Array, dtype: Any = np.float32) -> Array:
 
 @dataclass(frozen=True)
 class Transform:
-    """A registered transform. `apply` is its function, or None if it is fitted on training descriptors.
+    """A registered transform. `apply` is its function, or None if the transform needs training descriptors.
 
     `revision` is incremented when its output changes, which invalidates cached features.
     """
@@ -106,11 +106,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FittedTransform:
-    """A fitted transform: (x - mean) matrix, then optionally the signed power |x|^exponent and l2.
+    """A fitted transform: (x - mean) matrix, optionally followed by the signed power |x|^exponent and l2.
 
-    If `mean` is None, the mean of each image's rows is subtracted. If `exponent` is None, the power and the
-    l2 normalisation are skipped. With `single`, the centred values and the matrix are first rounded to
-    float32, as the older tools do.
+    If `mean` is None, the mean of each image's descriptors is subtracted. If `exponent` is None, the power
+    and the l2 normalisation are skipped. With `single`, the centred values and the matrix are first rounded
+    to float32, as in the older tools.
     """
 
     name: str
@@ -131,8 +131,8 @@ class FittedTransform:
         """Transform descriptors (n, d) of one image to (n, k). Undefined rows become zero."""
         if values.shape[1] != len(self.matrix):
             raise InputError(
-                f"+{self.name} was fitted on {len(self.matrix)} dimensions, "
-                f"but the descriptors have {values.shape[1]}"
+                f"+{self.name} was fitted on {len(self.matrix)} dimensions, but the descriptors have "
+                f"{values.shape[1]}; fit it on the same method"
             )
         kind: Any = np.float32 if self.single else np.float64
         x = np.asarray(values, kind)
@@ -150,10 +150,10 @@ class FittedTransform:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Training data that a transform requires, and its fit function.
+    """Training data that a transform requires, and the function that fits it.
 
-    `images` selects the images of the training sequences to describe (`ref` or `all`). `fit` takes their
-    descriptors without failed rows, (n, d).
+    `images` selects the images of the training sequences to describe (`ref` or `all`). `fit` takes the
+    descriptors of these images, (n, d), without failed rows.
     """
 
     name: str
@@ -180,7 +180,10 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 
 
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
-    """Raise small eigenvalues to the first whose cumulative share (ascending order) exceeds `energy`."""
+    """Raise small eigenvalues to a lower bound.
+
+    The bound is the first eigenvalue in ascending order whose cumulative share of the sum exceeds `energy`.
+    """
     if not 0 <= energy < 1:
         raise InputError(f"clip must be a fraction of the energy, at least 0 and below 1, found {energy}")
     if energy == 0:
@@ -202,7 +205,9 @@ def _inverse_root(eigenvalues: Floats, name: str) -> Floats:
 
 
 def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False) -> FittedTransform:
-    """Fit a PCA projection to the `dims` strongest directions (default: all); `whiten` gives unit variance.
+    """Fit a PCA projection to the `dims` strongest directions (default: all).
+
+    `whiten` gives unit variance.
 
     >>> x = np.array([[0.0, 0], [2, 0], [0, 1], [2, 1]])
     >>> np.abs(fit_pca(x, dims=1).apply(x)).ravel().tolist()
@@ -224,10 +229,10 @@ def fit_zca(descriptors: Array, *, clip: float = 0.0) -> FittedTransform:
 
 
 def fit_hpatches_python(descriptors: Array) -> FittedTransform:
-    """Fit the `--pcapl` of the Python reference on reference images.
+    """Fit the whitening of the Python reference of HPatches (``--pcapl``) on reference images.
 
     The reference subtracts the mean of each image, so equal patches in two images get different descriptors.
-    Eigenvalues are raised to at least the eigenvalue at sorted index floor(0.6 d).
+    Eigenvalues are at least the one at index floor(0.6 d) in ascending order.
     """
     _, values, vectors = _decomposed(descriptors, "hpatches-python")
     level = np.sort(values)[int(0.6 * len(values))]
@@ -237,7 +242,7 @@ def fit_hpatches_python(descriptors: Array) -> FittedTransform:
 
 
 def fit_hpatches_matlab(descriptors: Array, *, clip: float = 0.0, power: float = 0.5) -> FittedTransform:
-    """Fit the ZCA of the MATLAB reference (``wzca_ceig<clip>_pl<power>_l2n``) in single precision."""
+    """Fit the ZCA of HPatches' MATLAB reference (``wzca_ceig<clip>_pl<power>_l2n``) in single precision."""
     mean, values, vectors = _decomposed(descriptors, "hpatches-matlab")
     scale = 1 / np.sqrt(_clipped(values, clip) + 1e-6)
     matrix = ((vectors * scale) @ vectors.T).astype(np.float32).astype(np.float64)
@@ -250,7 +255,7 @@ FITTERS: Mapping[str, tuple[Callable[..., FittedTransform], str]] = {
     "hpatches-python": (fit_hpatches_python, "ref"),
     "hpatches-matlab": (fit_hpatches_matlab, "all"),
 }
-"""Fit function of each fitted transform, and the images of the training sequences it uses: `ref` or `all`."""
+"""Fit function of each fitted transform, and which images of the training sequences it uses (ref or all)."""
 
 
 PLAIN = ("name", "exponent", "single", "keep_double")

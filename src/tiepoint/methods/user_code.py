@@ -53,27 +53,27 @@ def _places(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _involves_user_code(error: BaseException) -> bool:
-    """Return whether user code led to an exception."""
+    """Return whether an exception was raised in user code or in code that it called."""
     return any(not is_installed(p.filename) for p in _places(error))
 
 
 def _with_place(message: str, error: BaseException) -> str:
-    """Append the file and line of the user code that raised an exception to a message."""
+    """Append to a message the file and line of the user code that raised an exception."""
     places = _places(error)
     return f"{message} ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else message
 
 
 SMALL_PX = 32
-"""Side length below which libraries fail with misleading messages."""
+"""Image side in pixels below which libraries fail with misleading messages."""
 
 
 def user_failure(
     what: str, error: BaseException, thing: Any = None, images: Any = ()
 ) -> UserCodeError | InputError:
-    """Return the error to raise for an exception in user code or a library; `what` names the failed step.
+    """Return the error to raise for an exception in user code or a library. `what` names the failed step.
 
-    If a built-in method (`thing`) fails on a small image of `images` and no user code was involved, the image
-    is reported as too small.
+    If a built-in method (`thing`) fails without user code and one of `images` is small, the error reports
+    that the image is too small.
     """
     words = f"{type(error).__name__}: {error}"
     if type(error).__module__.partition(".")[0] == "cv2":
@@ -100,7 +100,7 @@ def is_module(thing: Any) -> bool:
 
 
 def as_network(thing: Any, family: str, device: str) -> Any:
-    """Wrap a torch module that has none of a family's methods. Return any other object unchanged."""
+    """Wrap a torch module that has no method of the family, such as ``describe``. Return others unchanged."""
     edges = ("describe", "lookup") if family == "patches" else ("extract", "detect", "describe", "lookup")
     pairs = () if family == "patches" else ("match", "match_points", "match_both")
     if not is_module(thing) or any(callable(getattr(thing, edge, None)) for edge in (*edges, *pairs)):
@@ -151,7 +151,7 @@ def is_builtin_class(cls: type) -> bool:
 
 
 class _FromSource(SourceFileLoader):
-    """Loader that always compiles the source, because Python's bytecode cache may miss a recent edit."""
+    """Loader that always compiles the source. Python's bytecode cache may miss a recent edit."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Compile and return the current code of the file."""
@@ -162,11 +162,11 @@ class _FromSource(SourceFileLoader):
 class UserModules:
     """The modules that a user's file imports from its own folder.
 
-    The modules are isolated, so that two files in different folders may each have a ``helpers.py``. A file
-    that is reloaded after an edit imports the current version of its helpers. Inside the context `active`,
-    Python finds these modules first, also if a method imports them while it runs. Outside `active` they
-    cannot be imported. Several threads may enter `active` at the same time. A thread that needs the modules
-    of another file waits.
+    The modules are isolated, so two files in different folders may each have a ``helpers.py``. A file that is
+    reloaded after an edit imports the current version of its helpers. Inside the context `active`, Python
+    finds these modules first, even if a method imports them while it runs. Outside `active`, they cannot be
+    imported. Several threads may enter `active` at the same time; a thread that needs the modules of another
+    file waits.
     """
 
     _turn = threading.Condition()
@@ -220,14 +220,14 @@ class UserModules:
         sys.modules.update(self._hidden)
 
     def _own(self, names: Iterable[str]) -> dict[str, ModuleType]:
-        """Return the imported modules whose names hide a module in the folder of the file."""
+        """Return the imported modules whose names are those of a module in the file's folder."""
         mine = [name for name in list(names) if name.partition(".")[0] in self._tops]
         return {name: sys.modules[name] for name in mine if not _shared(sys.modules[name])}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module in one of the folders, or in a package below them (import hook)."""
+        """Find a module in the folders of the user's file, or in a package below them (import hook)."""
         places = self.folders if path is None else [p for p in map(Path, path) if not is_installed(p / "x")]
         loaders = ((_FromSource, [".py"]), (ExtensionFileLoader, EXTENSION_SUFFIXES))
         for place in places:
@@ -239,7 +239,7 @@ class UserModules:
         return None
 
     def inside(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function so that it can import these modules."""
+        """Wrap a function so that it can import these modules when called."""
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -254,7 +254,7 @@ def _importable(entry: Path) -> str:
 
 
 def _shared(module: ModuleType) -> bool:
-    """Return whether a module is never isolated: ``__main__``, or a module of Python or of a library."""
+    """Return whether a module is never isolated: ``__main__``, and modules of Python or of libraries."""
     file = getattr(module, "__file__", None)
     if module.__name__ == "__main__" or module is sys.modules.get("__main__"):
         return True
@@ -265,9 +265,9 @@ def _shared(module: ModuleType) -> bool:
 
 
 class UserObject:
-    """Wrapper of an object of a user's file, with the file and the object's parameters.
+    """Wrapper of an object from a user's file. It also has the file and the object's parameters.
 
-    The wrapper has all attributes of the object. Methods can import the modules in the folder of the file.
+    The wrapper has all attributes of the object. Its methods can import the modules in the file's folder.
     """
 
     def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: UserModules):
@@ -297,7 +297,7 @@ class UserFactory:
         return inspect.isclass(self.made_of) or inspect.isfunction(self.made_of)
 
     def __call__(self, **given: Any) -> UserObject:
-        """Create the object with these parameters."""
+        """Create the user's object with parameters `given`."""
         if not self.is_callable:
             if given:
                 raise InputError(
@@ -323,7 +323,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
     """
     path = Path(file)
     if not is_file(path):
-        raise InputError(f"{file}: no such Python file")
+        raise InputError(f"{file}: no such Python file; correct the path")
     path = path.resolve()
     around = UserModules(path)
     package = ".".join(path.parent.relative_to(package_root(path)).parts)
@@ -333,7 +333,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
         module_name, path, loader=_FromSource(module_name, str(path))
     )
     if spec is None or spec.loader is None:
-        raise InputError(f"{file}: not a Python file; expected FILE.py")
+        raise InputError(f"{file}: not a Python file; write FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     importlib.invalidate_caches()
     with around.active():

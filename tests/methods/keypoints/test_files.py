@@ -91,7 +91,9 @@ def test_two_files_of_one_image_are_refused(tmp_path):
     (tmp_path / "v_a").mkdir()
     for name in ("1.csv", "1.ppm.csv"):
         write_keypoint_csv(tmp_path / "v_a" / name, Keypoints.at([[50, 40]]))
-    with pytest.raises(InputError, match=r"1\.csv and 1\.ppm\.csv belong to the same image; remove one"):
+    with pytest.raises(
+        InputError, match=r"1\.csv and 1\.ppm\.csv: both belong to the same image; remove one"
+    ):
         find_file(tmp_path, "v_a/1", (".csv",))
 
 

@@ -91,7 +91,7 @@ def test_homography_flow_half_turn_has_residual_only_without_precise_upscale(ima
 def test_sparse_precise_upscale_belongs_to_sift():
     assert KeypointFlow().config["precise_upscale"] is True
     assert "precise_upscale" not in KeypointFlow(features="orb").config
-    with pytest.raises(InputError, match="belongs to sift, not to orb"):
+    with pytest.raises(InputError, match="exists only for features=sift"):
         KeypointFlow(features="orb", precise_upscale=False)
 
 

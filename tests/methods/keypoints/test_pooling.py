@@ -116,7 +116,7 @@ def test_failed_scales_are_left_out_and_concatenation_needs_all():
         ({"aggregation": "weighted", "weights": "1,2"}, "2 weights for 3 scales"),
         (
             {"aggregation": "weighted", "weights": "1,2,3", "weighting": "uniform"},
-            "pass weights or these two",
+            "weights cannot be combined with weighting and weight_sigma",
         ),
         ({"aggregation": "weighted", "weighting": "uniform", "weight_sigma": 1.0}, "no effect"),
         ({"aggregation": "weighted", "weighting": "linear"}, "unknown weighting"),
@@ -143,7 +143,7 @@ def test_a_user_adds_a_pooling_as_a_descriptor(tmp_path):
     assert values[0] == pytest.approx(3 * plain(8.0, 10))
     with pytest.raises(InputError, match="must return 3 rows"):
         DomainSizePooling(Sized(), "1,2", f"{file}:Bad").describe(IMAGE, PLACES)
-    with pytest.raises(InputError, match="has no pool"):
+    with pytest.raises(InputError, match=r"pool\(stack, scales\) is missing"):
         DomainSizePooling(Sized(), "1,2", f"{file}:None_")
     one = resolve(f"dsp:sift?aggregation={file}:Median", family="keypoints")
     two = resolve("dspsift", family="keypoints")

@@ -81,7 +81,7 @@ def test_sets_are_found_in_the_store(tmp_path):
         ("sift?contrast_threshold=0.1@fast", UnknownNameError, "contrast_threshold"),
         ("dspsift?scale=1@fast", UnknownNameError, "did you mean 'scales'"),
         ("dsp@fast", InputError, "dsp:sift"),
-        ("dsp:orb@fast", InputError, "bits cannot be pooled"),
+        ("dsp:orb@fast", InputError, "which cannot be pooled"),
         ("fuse:sift,orb@fast", InputError, "no common distance"),
         ("fuse:sift,rgbsift?wieghts=1,2@fast", UnknownNameError, "weights"),
         ("rootsift+rootsift", InputError, "already square-rooted"),

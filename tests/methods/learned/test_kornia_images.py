@@ -150,7 +150,7 @@ def test_missing_weights_name_file_and_source(tmp_path, no_network):
 
 def test_wrong_parameters_are_refused(weights, photo):
     for text, message in (
-        (f"kornia:LightGlue?weights={weights}/loftr.pth", "matches features; add features=NAME"),
+        (f"kornia:LightGlue?weights={weights}/loftr.pth", "matches features and has none; add features=NAME"),
         (f"kornia:LoFTR?weights={weights}/loftr.pth&version=outdor", "did you mean 'outdoor'"),
         (f"kornia:HardNet?weights={weights}/hardnet.pth", "describes patches; add a detector"),
         (

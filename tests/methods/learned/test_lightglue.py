@@ -40,7 +40,7 @@ def test_constructors_open_no_connection(no_network):
 
 @pytest.mark.parametrize("name", ["superpoint", "sift", "doghardnet", "raco-aliked"])
 def test_weights_outside_package_are_named(name, no_network):
-    file = f"{name.replace('-', '_')}_lightglue.pth not found; nothing is downloaded"
+    file = f"{name.replace('-', '_')}_lightglue.pth not found; get it from"
     with pytest.raises(InputError, match=f"lightglue:{name}: .*{file}: .*github.com"):
         resolve(f"lightglue:{name}", family="pairs")
 
@@ -281,7 +281,7 @@ def test_wrong_parameters_are_refused(text, message):
 
 
 def test_matcher_of_other_features_is_reported():
-    assert "trained for aliked-n16" in resolve("lightglue:aliked-n32", family="pairs").notices[0]
+    assert "weights for aliked-n16 are used" in resolve("lightglue:aliked-n32", family="pairs").notices[0]
     assert not resolve("lightglue:aliked-n16", family="pairs").notices
 
 

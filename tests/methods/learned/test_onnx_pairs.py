@@ -157,7 +157,7 @@ def test_matcher_alone_receives_points_over_the_longer_side(tmp_path, photo):
         (("b", 3, "h", "w"), "?size=10x16", "size=10x16 is not a multiple of 8"),
         (("b", 3, "h", "w"), "?size=16", "expected HEIGHTxWIDTH"),
         ((2, 3, 8, 16), "?size=8x8", "the width of the input is 16; remove size=8x8"),
-        ((2, 4, 8, 8), "", "expected \\(2, 1 or 3, h, w\\)"),
+        ((2, 4, 8, 8), "", "with input \\(2, 1 or 3, h, w\\)"),
         ((2, 3, 8, 8), "?features=disk", "detects keypoints itself; remove features=disk"),
     ],
 )

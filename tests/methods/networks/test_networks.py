@@ -146,7 +146,7 @@ def test_torchscript(tmp_path, patches):
     found = values(f"torchscript:{tmp_path}/net.pt?size=8", patches)
     np.testing.assert_allclose(found, expected, atol=1e-4)
     (tmp_path / "bad.pt").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="not a TorchScript file"):
+    with pytest.raises(InputError, match="cannot load this file as TorchScript"):
         resolve(f"torchscript:{tmp_path}/bad.pt", family="patches")
     with pytest.raises(InputError, match="device 'cuda:9' is not available"):
         resolve(f"torchscript:{tmp_path}/net.pt", family="patches", device="cuda:9")
@@ -220,7 +220,7 @@ def test_kornia_mistakes(tmp_path):
         (f"kornia:TFeat?weights={tmp_path}/none.pth", "nothing is downloaded"),
         (f"kornia:TFeat?weights={tmp_path}/other.pth", "does not fit kornia's TFeat"),
         (f"kornia:TFeat?weights={tmp_path}/text.pth", "no state dict"),
-        (f"kornia:TFeat?weights={tmp_path}/bad.pth", "not a weight file"),
+        (f"kornia:TFeat?weights={tmp_path}/bad.pth", "cannot safely load this file as weights"),
     ]:
         with pytest.raises(InputError, match=message):
             resolve(spec, family="patches")

@@ -161,7 +161,7 @@ def test_constructors_functions_and_parameters(net, tmp_path, patches):
 
 def test_a_file_of_code_is_refused_as_weights(net, tmp_path):
     torch.save({"state_dict": torch.nn.Linear(2, 2)}, tmp_path / "whole.pth")
-    with pytest.raises(InputError, match="not a weight file that torch can load safely"):
+    with pytest.raises(InputError, match="torch cannot safely load this file as weights"):
         resolve(f"torch:{net}:Net?weights={tmp_path}/whole.pth", family="patches")
 
 

@@ -228,7 +228,7 @@ def test_truncated_hdf5(tmp_path):
 def test_without_h5py_its_extra_is_named(tmp_path, monkeypatch):
     folder = w.write_glue_factory(tmp_path / "g", w.world())
     monkeypatch.setitem(sys.modules, "h5py", None)
-    refused(folder, r"needs the package 'h5py': pip install 'tiepoint\[hdf5\]'")
+    refused(folder, r"the package 'h5py' is missing; run pip install 'tiepoint\[hdf5\]'")
 
 
 def test_absent_pairs_are_all_named_at_once(tmp_path):
@@ -245,7 +245,7 @@ def test_absent_pairs_are_all_named_at_once(tmp_path):
 def test_one_place_for_two_different_pairs(tmp_path):
     write_matches(tmp_path, "a--b", points0=[[1, 2]], points1=[[3, 4]])
     both = [w.item("s0/a.jpg", "s0/b.jpg"), w.item("s1/a.jpg", "s1/b.jpg")]
-    with pytest.raises(ProblemsError, match=r"have the same matches, a--b\.npz"):
+    with pytest.raises(ProblemsError, match=r"are read from the same matches, a--b\.npz"):
         method(tmp_path).check(both)
 
 

@@ -174,9 +174,9 @@ def test_a_matcher_of_the_user(tmp_path):
     assert resolve(f"{base}:Last", family="pairs").key(item()) != before
     with pytest.raises(InputError, match=r"match 0 has rows \[0, 50\], but there are \[50, 50\] keypoints"):
         resolve(f"{base}:Beyond", family="pairs").extract(item(), tuple(IMAGES[:2]))
-    with pytest.raises(InputError, match=r"has no match\(features1, features2\)"):
+    with pytest.raises(InputError, match=r"match\(features1, features2\) is missing"):
         resolve(f"{base}:Nothing", family="pairs")
-    with pytest.raises(InputError, match="`ratio` applies to nn and mnn"):
+    with pytest.raises(InputError, match="`ratio` has no effect on"):
         resolve(f"{base}:Last&ratio=0.8", family="pairs")
 
 

@@ -60,9 +60,9 @@ def running(method: Method) -> program.Program:
     ("how", "message"),
     [
         ("crash", "the program exited with code 3"),
-        ("hang", "it did not answer within 0.4 s"),
-        ("order", "it answered request"),
-        ("garbage", "it wrote 'Loading model … 100 %' to standard output, expected a JSON object"),
+        ("hang", "the program did not answer within 0.4 s"),
+        ("order", "the program answered request"),
+        ("garbage", "the program wrote 'Loading model … 100 %' to standard output, expected a JSON object"),
         ("half", 'the program exited with code 0 in the middle of the line \'{"id": 1, "descr\''),
         ("long", "a line of more than 1 MiB to standard output"),
     ],
@@ -86,7 +86,7 @@ def test_broken_protocol_restarts_and_fails_the_item(odd: Any, how: str, message
         ("outside", "which is outside the exchange folder"),
         ("link", "which is outside the exchange folder"),
         ("pickle", "missing.npy the file does not exist"),
-        ("names", "unknown array 'descriptor' of patches; known: descriptors, valid"),
+        ("names", "unknown array 'descriptor' of patches; use descriptors or valid"),
         ("error", "the program reports: no patches today"),
     ],
 )
@@ -166,7 +166,7 @@ def test_wrong_protocol_is_refused(odd: Any) -> None:
 
 def test_greeting_that_changes_is_refused(odd: Any, tmp_path: Path) -> None:
     method = odd("differs", str(tmp_path / "flag"))
-    with pytest.raises(UserCodeError, match="greeting differs from that of the first start"):
+    with pytest.raises(UserCodeError, match="greeting differs from that of its first start"):
         method.extract(Item("a", "a", 2), PATCHES)
 
 

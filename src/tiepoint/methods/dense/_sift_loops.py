@@ -15,9 +15,10 @@ Array = NDArray[Any]
 
 @cached_njit(nogil=True)
 def window_cost(first: Array, second: Array, flow: Array, ry: int, rx: int, limit: float) -> Array:
-    """Return the cost (h, w, 2 ry + 1, 2 rx + 1) of displacements around an integer flow.
+    """Return the matching costs (h, w, 2 ry + 1, 2 rx + 1) of all displacements in a window around `flow`.
 
-    The cost is 1 - cosine, at most `limit`. A target outside image 2 costs `limit`.
+    `first` and `second` are descriptors of unit length, (h, w, d). The cost of a displacement is 1 - cosine,
+    at most `limit`. A displacement that points outside image 2 costs `limit`.
     """
     height, width, depth = first.shape
     h2, w2 = second.shape[0], second.shape[1]
@@ -42,10 +43,11 @@ def window_cost(first: Array, second: Array, flow: Array, ry: int, rx: int, limi
 
 @cached_njit(nogil=True)
 def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float, out: Array) -> None:
-    """Compute the message of one pixel to its neighbour.
+    """Compute the belief-propagation message of a pixel to one neighbour, and write it to `out`.
 
-    ``out(d) = min over e of belief(e) - back(e) + min(slope |d - e|_1, cut)`` for displacements d and e,
-    minus its own minimum. (dy, dx) is the shift of the neighbour's window.
+    For each displacement d of the neighbour, ``out(d)`` is the minimum over the pixel's displacements e of
+    ``belief(e) - back(e) + min(slope |d - e|_1, cut)``. `back` is the last message of the neighbour. The
+    minimum of `out` is then subtracted. (dy, dx) is the offset between the search windows of the two pixels.
     """
     ny, nx = belief.shape
     lowest = np.float32(np.inf)
@@ -78,10 +80,10 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
 
 @cached_njit(nogil=True)
 def propagate(cost: Array, flow: Array, slope: float, cut: float, rounds: int) -> Array:
-    """Run min-sum belief propagation. Return the cheapest window index (i, j) of every pixel, (h, w, 2).
+    """Smooth a flow by min-sum belief propagation. Return the best window index (i, j) per pixel, (h, w, 2).
 
-    A difference between the displacements of neighbouring pixels costs `slope` per pixel, at most `cut`.
-    `flow` is the integer centre of each pixel's window.
+    `cost` has the costs of all displacements in a window around `flow`, the integer flow (h, w, 2). A
+    difference between the displacements of neighbouring pixels costs `slope` per pixel, at most `cut`.
     """
     height, width, ny, nx = cost.shape
     # Messages into a pixel from its left, right, upper and lower neighbour.

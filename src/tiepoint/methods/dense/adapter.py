@@ -22,13 +22,13 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
 
     `thing` has one of
 
-    * ``match(image1, image2)``: called once in each direction. It returns a flow (h, w, 2), ``(flow, mask)``
-      or ``(flow, mask, confidence)``, on image 1; the flow points into image 2. It may instead return points,
-      (points0, points1[, confidence]), whose displacements are interpolated. If the object declares ``kind =
-      "dense"`` or ``"pairs"``, the other form is an error;
+    * ``match(image1, image2)``: called once in each direction. It returns a flow from image 1 to image 2,
+      (h, w, 2), or ``(flow, mask)`` or ``(flow, mask, confidence)``. It may instead return matched points
+      (points0, points1[, confidence]), which are interpolated to a flow. An object that declares ``kind =
+      "dense"`` must return a flow, and one that declares ``kind = "pairs"`` must return points;
     * ``match_both(image1, image2)``: a mapping of the arrays of both directions;
-    * ``lookup_item(item)``: the same mapping, for files;
-    * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
+    * ``lookup_item(item)``: the same mapping, read from files;
+    * ``extract(image)``: keypoints and descriptors, which are matched and interpolated to a flow.
 
     Images are uint8, RGB. A flow may differ in size from its image; tasks resize it. Unknown flow is NaN or
     1e10 and counts as wrong. `distance` is ignored. `on_bad` must be ``error``.
@@ -47,14 +47,14 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     if hasattr(thing, "match"):
         return _with_error_context(name, thing, lambda item, pair: _each(thing, name, item, pair))
     raise InputError(
-        f"method {name!r} has no match(image1, image2), which returns a flow; add it to the class"
+        f"method {name!r}: match(image1, image2) is missing; add it to the class and return a flow"
     )
 
 
 def _with_error_context(
     name: str, thing: Any, extract: Callable[[Item, Any], Arrays]
 ) -> Callable[[Item, Any], Arrays]:
-    """Wrap `extract` so that exceptions name the pair and the line of user code."""
+    """Wrap `extract` so that its exceptions name the image pair and the line of user code that failed."""
 
     def wrapped(item: Item, pair: Any) -> Arrays:
         try:
@@ -68,7 +68,7 @@ def _with_error_context(
 
 
 def as_matcher(thing: Any) -> Any:
-    """Return the object, wrapped in a matcher if it only computes keypoints and descriptors."""
+    """Return `thing`, or a dense matcher around it if it only computes keypoints and descriptors."""
     if hasattr(thing, "extract") and not any(
         hasattr(thing, m) for m in ("lookup_item", "match_both", "match")
     ):
@@ -96,7 +96,10 @@ def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 
 
 def _direction_arrays(thing: Any, made: Any, source: Image, where: str, i: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of one direction. Points are interpolated to a flow."""
+    """Return the checked flow, mask and confidence of direction `i` (1 or 2) by name, such as ``flow1``.
+
+    Matched points are interpolated to a flow on the image `source`.
+    """
     form, parts = output_form(made, getattr(thing, "kind", None), where)
     if form == "dense":
         return _checked(parts, where, i)
@@ -108,7 +111,7 @@ def _direction_arrays(thing: Any, made: Any, source: Image, where: str, i: int) 
 
 
 def _checked(parts: tuple[Any, ...], where: str, i: int) -> dict[str, NDArray[Any]]:
-    """Return the checked arrays of one direction."""
+    """Check `parts` (flow, mask, confidence) of direction `i` and return them by name, such as ``flow1``."""
     checked = flow_parts(parts, where)
     out = {f"flow{i}": checked["flow"]}
     if "mask" in checked:

@@ -39,15 +39,15 @@ def pair_folder(root: str | Path, key: str) -> Path:
 
 
 def is_single_pair(root: str | Path, keys: Iterable[str]) -> bool:
-    """Return whether a pair has its results directly below the root."""
+    """Return whether any of the pairs `keys` has its results directly below the root."""
     return any(pair_folder(root, key) != Path(root) / key for key in keys)
 
 
 def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] = ()) -> None:
     """Raise an error if results directly below the root could belong to several subsets.
 
-    `subsets` are the subsets of the dataset, by default the subsets of the keys. Two subsets may have pairs
-    of the same name, so results of one subset could be scored as results of another.
+    `subsets` are the subsets of the dataset, by default those of the keys. Two subsets may have pairs of the
+    same name, so the results of one could be scored as results of the other.
 
     Raises:
         InputError: If the subset of the results is ambiguous.
@@ -56,8 +56,9 @@ def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] =
     if len(names) > 1 and is_single_pair(root, keys):
         key = next(k for k in keys if is_single_pair(root, [k]))
         raise InputError(
-            f"the pair {key.partition('/')[2]} is directly in {root}, so its subset is ambiguous: one of "
-            f"{_some(names)}; move the pair into {root}/SUBSET, or score one subset alone"
+            f"{root}/{key.partition('/')[2]}: the results are not in the folder of a subset, so they "
+            f"could belong to any of {_some(names)}; move them into {root}/SUBSET, or score one "
+            "subset alone"
         )
 
 
@@ -81,7 +82,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
 
 
 def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]) -> list[str]:
-    """Return a list with one message about results folders without ground truth; empty if there are none."""
+    """Return a list with at most one message, about results folders of pairs that have no ground truth."""
     base, keys = Path(root), set(known)
     inside = {"/".join(key.split("/")[:n]) for key in keys for n in range(1, key.count("/") + 2)}
     found = [f"{s}/{name}" for s in subsets for name in _folders(base / s) if f"{s}/{name}" not in inside]
@@ -124,9 +125,9 @@ _FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 class DenseFiles:
     """Flows and masks read from ``DIR/KEY/flow1.flo``, ``flow2.flo``, ``mask1.png`` and ``mask2.png``.
 
-    If DIR has no folder for the subset (the first part of the key), the pair is searched directly below DIR.
-    With several subsets this raises an error. Missing or unreadable files are reported to the task, whose
-    option `missing` decides what to do.
+    KEY is ``SUBSET/PAIR``. If DIR has no folder for the subset, the pair is searched directly below DIR,
+    which is an error for datasets with several subsets. Missing or unreadable files are reported to the task,
+    whose option `missing` decides what to do.
     """
 
     def __init__(self, path: str) -> None:
@@ -137,7 +138,7 @@ class DenseFiles:
 
     @property
     def config(self) -> dict[str, Any]:
-        """State of the folder: names and hashes of its result files."""
+        """State of the folder for cache keys: names and hashes of its result files."""
         files = [file for file in sorted(self.root.rglob("*")) if file.name in _FILES]
         found = [[file.relative_to(self.root).as_posix(), hash_file(file)] for file in files]
         return {"path": str(self.root), "files": hash_json(found)}
@@ -151,12 +152,12 @@ class DenseFiles:
         return pair_folder(self.root, key)
 
     def item_key(self, item: Item) -> str:
-        """Hash the files of a pair."""
+        """Return a hash of the result files of a pair."""
         files = [self.folder(item.key) / name for name in _FILES]
         return hash_json(
             [hash_file(f) if f.exists() else None for f in files] + [self.folder(item.key).is_dir()]
         )
 
     def lookup_item(self, item: Item) -> Arrays:
-        """Return flows and masks of a pair, with a note about missing files."""
+        """Return the flows and masks of a pair, and a note about its missing files."""
         return read_pair_result(self.folder(item.key)).to_arrays()

@@ -21,11 +21,10 @@ Flow = NDArray[np.float32]
 
 
 def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
-    """Convert a flow into the stretched image 2 to a flow into the original image 2.
+    """Convert a flow that points into a resized image 2 to one that points into the original image 2.
 
-    The stretched image has the size of image 1. With half-pixel centres, its position ``x + u`` is ``(x + u +
-    1/2)
-    * w2/w1 - 1/2`` in the original.
+    The resized image 2 has the size of image 1, as OpenCV requires; `size2` is its original size. With
+    half-pixel centres, the target ``x + u`` becomes ``(x + u + 1/2) * w2/w1 - 1/2``.
 
     >>> rescale_flow(np.zeros((1, 2, 2), np.float32), (1, 4))[0, :, 0].tolist()
     [0.5, 1.5]
@@ -39,7 +38,7 @@ def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
 
 
 class _OpenCVFlow:
-    """Base of OpenCV's optical flow methods. Image 2 is first stretched to the size of image 1."""
+    """Base of OpenCV's optical flow methods. Image 2 is first resized to the size of image 1."""
 
     colour = False
     libraries = ("cv2", "numba", "numpy")
@@ -103,7 +102,9 @@ class Farneback(_OpenCVFlow):
 def _contrib(name: str) -> Any:
     module = getattr(cv2, "optflow", None)
     if module is None or not hasattr(module, name):
-        raise InputError(f"the installed OpenCV has no cv2.optflow.{name}: pip install 'tiepoint[opencv]'")
+        raise InputError(
+            f"cv2.optflow.{name}: missing in the installed OpenCV; run pip install 'tiepoint[opencv]'"
+        )
     return getattr(module, name)
 
 
@@ -168,7 +169,7 @@ _MIN_MATCHES = 4
 
 @dataclass(eq=False)
 class HomographyFlow:
-    """Flow of a homography estimated from SIFT matches by MAGSAC; unknown flow if the estimation fails.
+    """Flow of a homography that MAGSAC estimates from SIFT matches. The flow is unknown if that fails.
 
     The mask of an image is the part that the homography maps into the other image. With `precise_upscale`
     False, OpenCV's default, SIFT positions are 0.25 px too large.

@@ -44,7 +44,9 @@ class DenseSift:
 
     def __post_init__(self) -> None:
         if self.coarsest < 8 or self.side < self.coarsest or self.radius < 1:
-            raise InputError("dense-sift needs side >= coarsest >= 8 and radius >= 1")
+            raise InputError(
+                "dense-sift: invalid side, coarsest or radius; choose side >= coarsest >= 8 and radius >= 1"
+            )
 
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
         """Return flows and masks of both images at their own size."""
@@ -58,9 +60,10 @@ class DenseSift:
         return {"flow1": flow1, "flow2": flow2, "mask1": masks[0], "mask2": masks[1]}
 
     def _pyramid(self, grey: NDArray[np.float64]) -> list[Floats]:
-        """Return the descriptors of every level, coarsest first, averaged from those of the finest level.
+        """Return the descriptors of every pyramid level, coarsest first.
 
-        Descriptors of downsized images would each cover half of the image and match worse.
+        Coarser levels average the descriptors of the finest level. Descriptors computed on downsized images
+        would each cover half of the image and match worse.
         """
         longest, side = max(grey.shape), self.side
         levels: list[Floats] = []

@@ -139,7 +139,7 @@ class KeypointFlow(MatchedFeatures):
         if find_spec("cv2") is None:
             raise InputError("method 'sparse' needs the package 'cv2': pip install 'tiepoint[opencv]'")
         if features != "sift" and not precise_upscale:
-            raise InputError(f"sparse: precise_upscale belongs to sift, not to {features}; remove it")
+            raise InputError("sparse: the option precise_upscale exists only for features=sift; remove it")
         of_sift = {"precise_upscale": precise_upscale} if features == "sift" else {}
         settings = {f"enable_{key}": value for key, value in of_sift.items()}
         super().__init__(_OpenCVFeatures(features, limit, settings))
@@ -161,7 +161,9 @@ class _OpenCVFeatures:
         makers = {name: getattr(cv2, f"{name.upper()}_create", None) for name in _OPENCV}
         maker = makers[self.features]
         if maker is None:
-            raise InputError(f"the installed OpenCV has no {self.features}: pip install 'tiepoint[opencv]'")
+            raise InputError(
+                f"{self.features}: missing in the installed OpenCV; run pip install 'tiepoint[opencv]'"
+            )
         keypoints, descriptors = maker(**self.settings).detectAndCompute(to_grey(image), None)
         if descriptors is None:
             return np.empty((0, 2)), np.empty((0, 1), np.uint8)

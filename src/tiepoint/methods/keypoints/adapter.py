@@ -49,7 +49,10 @@ def as_keypoints(given: Any, where: str) -> Keypoints:
 
 
 def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Keypoints:
-    """Check that positions are finite and inside the image and sizes positive. Report the first violation."""
+    """Check that positions are finite and inside the image, and that sizes are positive.
+
+    Raise an error for the first keypoint that violates this. Otherwise return the keypoints.
+    """
     finite = np.isfinite(keypoints.xy).all(axis=1)
     if not finite.all():
         raise InputError(
@@ -66,7 +69,8 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
             i = int(np.argmin(inside))
             x, y = keypoints.xy[i]
             raise InputError(
-                f"{where}: keypoint {i} at ({x:g}, {y:g}) is outside the image of {size[0]} x {size[1]} px"
+                f"{where}: keypoint {i} at ({x:g}, {y:g}) is outside the image of {size[0]} x {size[1]} "
+                "px; remove it"
             )
     return keypoints
 
@@ -140,7 +144,7 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
 
 
 def keypoint_arrays(returned: Any, image: Any, *, distance: str, where: str, on_bad: str) -> Arrays:
-    """Return the checked features of an image, given what ``extract`` returned for it."""
+    """Check what ``extract`` returned for an image, and return it as named feature arrays."""
     keypoints, values, valid = _three(returned, where)
     found = check_keypoints(as_keypoints(keypoints, where), image, where)
     return {"keypoints": found.to_array(), **_checked(values, valid, len(found), distance, where, on_bad)}

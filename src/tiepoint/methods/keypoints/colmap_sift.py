@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ...core.keypoints import Keypoints
 
 CENTRE = 0.5
-"""Position of the centre of the first pixel in COLMAP. It is (0, 0) here."""
+"""Coordinate of the first pixel's centre in COLMAP. In tiepoint it is 0."""
 
 
 class ColmapSift:
-    """SIFT keypoints and descriptors as COLMAP computes them, square root of l1-normalised, bytes as floats.
+    """SIFT keypoints and descriptors of COLMAP (pycolmap).
 
-    The values of descriptors are integers from 0 to 255. The size of a keypoint is twice its scale, as in
-    OpenCV.
+    Descriptors are l1-normalised and square-rooted, as in RootSIFT. COLMAP stores them as bytes, so the
+    values are integers from 0 to 255. The size of a keypoint is twice its scale, as in OpenCV.
     """
 
     name, libraries = "colmap-sift", ("numpy", "pycolmap")

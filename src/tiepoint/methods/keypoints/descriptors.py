@@ -92,16 +92,19 @@ class PatchMethod(PatchAtKeypoints):
         made: Any = METHODS.load(name, family="patches")
         inner = made()
         if not hasattr(inner, "describe"):
-            raise InputError(f"patch:{name} looks up stored descriptors and cannot describe new patches")
+            raise InputError(
+                f"patch:{name}: the method reads stored descriptors and cannot describe new patches; "
+                "choose a patch descriptor that computes them"
+            )
         super().__init__(inner, magnification, patch_px, upright)
 
 
 class KorniaNetwork(PatchAtKeypoints):
-    """``kornia:NAME?weights=FILE``: HardNet, HyNet, SOSNet, TFeat (and HardTFeat) on 32-px squares."""
+    """``kornia:NAME?weights=FILE``: HardNet, HyNet, SOSNet, TFeat or HardTFeat on 32-px squares."""
 
     @staticmethod
     def variant(name: str | None) -> Any:
-        """Return the class for a name of kornia: networks on images detect keypoints themselves."""
+        """Return the class for a kornia name. Networks on complete images detect their own keypoints."""
         from ..registry import METHODS
 
         images: Any = METHODS.load("pairs/kornia")
@@ -165,13 +168,17 @@ _HONC_BLOCK = 512
 
 
 class Honc:
-    """Spatial histograms of colours after normalising brightness and contrast of the patch.
+    """HONC: spatial histograms of colours, after normalising brightness and contrast of the patch.
 
-    The patch has a side of `magnification` times the keypoint's size and is rotated with the keypoint. Each
-    channel is shifted to mean 127.5. The patch is then scaled by 50 over the mean of the channels' standard
-    deviations. Each pixel contributes linearly to the dark and bright bins of each channel (8 combinations)
-    and to neighbouring cells. A Gaussian of half the patch weights the pixels. The row is normalised to
-    length 1, clipped at 0.2 and normalised again. A patch without contrast fails.
+    The patch has a side of `magnification` times the keypoint's size and is rotated with the keypoint.
+
+    1. Each colour channel is shifted to mean 127.5. The patch is then scaled so that the standard deviations
+       of the channels have mean 50.
+    2. Each pixel contributes linearly to the dark and bright bins of each channel (8 combinations) and to
+       neighbouring cells, weighted by a Gaussian of half the patch.
+    3. The row is normalised to length 1, clipped at 0.2 and normalised again.
+
+    A patch without contrast fails.
     """
 
     name, distance, libraries = "honc", "l2", ("numba", "numpy")
@@ -201,7 +208,10 @@ class Honc:
 
 
 def _places() -> NDArray[np.float32]:
-    """Return the weight of each pixel in each cell, (side², cells²): linear between centres, Gaussian."""
+    """Return the weight of each pixel in each cell, (side², cells²).
+
+    Weights are linear between cell centres, times a Gaussian.
+    """
     at = (np.arange(SIDE) + 0.5) / SIDE * CELLS - 0.5
     share = np.maximum(0.0, 1 - np.abs(at[:, None] - np.arange(CELLS)))
     fall = np.exp(-0.5 * ((at - (CELLS - 1) / 2) / (CELLS / 2)) ** 2)
@@ -212,7 +222,10 @@ def _places() -> NDArray[np.float32]:
 def _histograms(
     patches: NDArray[np.float32], places: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return histograms of patches (n, pixels, 3), and a mask (n,) of patches that have contrast."""
+    """Return colour histograms of patches (n, pixels, 3), and a mask (n,) of patches that have contrast.
+
+    `places` are the weights of each pixel in each cell.
+    """
     deviation = patches.std(axis=1).mean(axis=1)
     valid = deviation > 1e-3
     gain = DEVIATION / np.where(valid, deviation, 1)

@@ -38,8 +38,9 @@ def select_keypoints(
 ) -> Keypoints:
     """Return keypoints inside the border, strongest first, at most `max_features` (None: all).
 
-    The border is applied first, as in `geometry.correspondence.in_view`: border_px = 40 selects 39.5 <= x <=
-    width - 40.5.
+    The border is applied first and excludes pixels whose centre is closer than `border_px` to the image edge.
+    With border_px = 40, positions 39.5 <= x <= width - 40.5 are selected, as in
+    `geometry.correspondence.in_view`.
     """
     if max_features is not None and max_features < 1:
         raise InputError(f"max_features must be a positive number or none, found {max_features}")
@@ -141,7 +142,7 @@ def _subpixel(corner: Plane, y: NDArray[np.int64], x: NDArray[np.int64]) -> tupl
 
 
 def _parabola(before: Plane, here: Plane, after: Plane) -> Plane:
-    """Return the vertex offset of the parabola through three values, at most half a step."""
+    """Return the offset of a parabola's vertex from the middle of three values, at most half a step."""
     curve = before - 2 * here + after
     offset = np.divide(before - after, 2 * curve, out=np.zeros_like(here), where=curve != 0)
     return np.clip(offset, -0.5, 0.5)

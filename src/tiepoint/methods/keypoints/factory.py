@@ -28,9 +28,9 @@ DETECTORS = "detectors"
 
 @dataclass(frozen=True)
 class FactoryPlan:
-    """Plan to create an object: a factory, its arguments, and plans of the parts that it combines.
+    """Plan to create an object: a factory, its arguments, and plans of the components that it combines.
 
-    A parameter is passed to the factory or, if the factory does not accept it, to the parts that do.
+    A parameter is passed to the factory or, if the factory does not accept it, to the components that do.
     """
 
     text: str
@@ -40,7 +40,7 @@ class FactoryPlan:
     parts: tuple[FactoryPlan, ...] = ()
 
     def accepted_parameters(self) -> set[str]:
-        """Return the parameters that the factory or a part accepts."""
+        """Return the names of the parameters that the factory or a component accepts."""
         own = set(parameters_of(self.factory)) - {"device", "base", "components"}
         return own.union(*(p.accepted_parameters() for p in self.parts)) if self.parts else own
 
@@ -64,11 +64,14 @@ class FactoryPlan:
         return self.factory(made[0] if len(made) == 1 else made, **typed)
 
     def factories(self) -> list[Callable[..., Any]]:
-        """Return the factories that may receive parameters."""
+        """Return the factories, of this plan and its components, that may receive parameters."""
         return [self.factory, *(f for part in self.parts for f in part.factories())]
 
     def name(self, thing: Any, *others: Callable[..., Any]) -> str:
-        """Return the display name of the object. `others` are more factories that received its parameters."""
+        """Return the display name of the object, with the parameters that differ from the defaults.
+
+        `others` are more factories that received its parameters.
+        """
         where = getattr(thing, "set_name", None)
         if where is not None:
             return f"set:{where}"
@@ -84,7 +87,7 @@ class FactoryPlan:
 
 
 def plan_part(text: str, family: str) -> FactoryPlan:
-    """Return the plan of one descriptor or detector."""
+    """Return the plan to create one descriptor or detector."""
     text = canonical_name(text)
     if family != DETECTORS and text.startswith(FUSE):
         components, query = fused_parts(text)
@@ -127,16 +130,16 @@ def load_part(name: str, family: str) -> Any:
 
 
 def check_roles(thing: Any, text: str, *needed: str) -> None:
-    """Raise an error if an object lacks a method that its role requires."""
+    """Raise an error if an object lacks one of the methods `needed`, such as ``describe``."""
     for method in needed:
         options = {"detect": ("detect", "detect_item"), "describe": ("describe", "describe_item")}[method]
         if not any(hasattr(thing, option) for option in options):
             what = "detect(image)" if method == "detect" else "describe(image, keypoints)"
-            raise InputError(f"{text!r} has no {what}; add this method to the class")
+            raise InputError(f"{text!r}: the method {what} is missing; add it to the class")
 
 
 def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
-    """Return the object of a keypoint specification and its name.
+    """Return the object of a keypoint specification and its display name.
 
     The object has ``extract``, or it combines a detector and a descriptor.
     """
@@ -166,7 +169,10 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
 def _at_detector(
     what: FactoryPlan, where: FactoryPlan, device: str, params: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
-    """Create a descriptor at a detector's keypoints. The descriptor receives the `params` that it accepts."""
+    """Create a method that describes the keypoints of a detector. Return it and its name.
+
+    The descriptor receives the `params` that it accepts.
+    """
     from .adapter import DetectThenDescribe
 
     detector = where.build(device)
@@ -179,7 +185,10 @@ def _at_detector(
 
 
 def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
-    """Combine a descriptor with its default detector. Each receives the parameters that it accepts."""
+    """Combine a descriptor with its default detector. Return the method and its name.
+
+    Both receive the parameters that they accept.
+    """
     from .adapter import DetectThenDescribe
 
     params = dict(descriptor.params)
@@ -210,9 +219,9 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
 
 
 def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
-    """Return a fusion of descriptors, each at its own keypoints, and the name of the fusion.
+    """Create a fusion of descriptors that each have their own keypoint set. Return it and its name.
 
-    Parameters that do not belong to the fusion are passed to the descriptors that accept them.
+    Parameters that the fusion does not accept are passed to the descriptors that accept them.
     """
     components, query = fused_parts(text)
     params = dict(parse_stage(f"fuse?{query}").params) if query else {}
@@ -241,7 +250,7 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
 def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
     """Combine a pair (descriptor, detector) into one method. Return the method and its name.
 
-    Each part is a specification, a class or an object.
+    The descriptor and the detector may each be a specification, a class or an object.
     """
     from .adapter import DetectThenDescribe
 
@@ -314,15 +323,18 @@ class Fusion:
         }  # fmt: skip
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, Mask]:
-        """Describe the same keypoints by all components."""
+        """Return the fused descriptors (n, d) of keypoints, and a mask (n,) of described keypoints."""
         return self.join([c.describe(image, keypoints) for c in self.components])
 
     def join(self, made: Sequence[Any]) -> tuple[Array, Mask]:
-        """Join the rows of all components; row i of each is the same point."""
+        """Fuse what the components returned for the same keypoints. Return rows (n, d) and a mask (n,)."""
         pairs = [m if isinstance(m, tuple) else (m, np.ones(len(m), bool)) for m in made]
         counts = {len(values) for values, _ in pairs}
         if len(counts) != 1:
-            raise InputError(f"the components have {sorted(counts)} rows; fusion needs equal numbers of rows")
+            raise InputError(
+                f"fusion: the components returned {sorted(counts)} rows; each must return one row for "
+                "every keypoint"
+            )
         valid = np.logical_and.reduce([np.asarray(v, bool) for _, v in pairs])
         if self.binary:
             return np.concatenate([np.asarray(v) for v, _ in pairs], axis=1), valid
@@ -333,8 +345,8 @@ class Fusion:
         else:
             if len({r.shape[1] for r in rows}) != 1:
                 raise InputError(
-                    f"{self.aggregation} needs descriptors of equal dimension, found "
-                    f"{[r.shape[1] for r in rows]}; concatenate them instead"
+                    f"{self.aggregation}: the descriptors have dimensions {[r.shape[1] for r in rows]}; use "
+                    "equal dimensions or aggregation=concatenate"
                 )
             mask = np.broadcast_to(valid, (len(rows), len(valid)))
             joined, _ = aggregate(
@@ -347,8 +359,8 @@ class Fusion:
 class FusionOfPairs:
     """Fusion of descriptors at paired keypoint sets, where row i of every set is the same physical point.
 
-    The pair numbers of the sets are checked. The returned keypoints are those of the first component, and the
-    ground truth refers to them.
+    Rows are checked by the pair numbers of the sets. The returned keypoints are those of the first component,
+    and the ground truth refers to them.
     """
 
     identity = "keypoints/fuse-at-own-places"
@@ -370,7 +382,10 @@ class FusionOfPairs:
         """Return keypoints of the first component and the fused rows."""
         ids = [p.detector.pair_ids(item) for p in self.parts]
         if any(not np.array_equal(ids[0], other) for other in ids[1:]):
-            raise InputError(f"{item.key}: the rows of the keypoint sets of {self.name} do not correspond")
+            raise InputError(
+                f"{item.key}: the rows of the keypoint sets of {self.name} do not correspond; use sets of "
+                "one `keypoints intersect`"
+            )
         found = [detect_keypoints(p.detector, item, image, f"{self.name} on {item.key}") for p in self.parts]
         if len(found[0]) == 0:
             return found[0], np.empty((0, 1), np.float32), np.empty(0, bool)

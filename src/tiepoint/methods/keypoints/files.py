@@ -35,7 +35,7 @@ _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
 
 def image_stems(image: str) -> list[str]:
-    """Return the possible names, without suffix, of the file of an image.
+    """Return the possible file names of an image's features, without suffix.
 
     >>> image_stems("1")[:2], image_stems("1")[-1]
     (['1', '1.ppm'], '1tiff')
@@ -44,15 +44,15 @@ def image_stems(image: str) -> list[str]:
 
 
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
-    """Return the file of an image, such as ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or ``SCENE/1ppm.csv``.
+    """Return the feature file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or ``SCENE/1ppm.csv``.
 
-    Raises an error if two files match.
+    Raises an error if no file or several files match.
     """
     scene, _, image = key.rpartition("/")
     names = [f"{stem}{suffix}" for stem in image_stems(image) for suffix in suffixes]
     found = [path for name in names if is_file(path := root / scene / name)]
     if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1].name} belong to the same image; remove one")
+        raise InputError(f"{found[0]} and {found[1].name}: both belong to the same image; remove one")
     if found:
         return found[0]
     raise FormatError(root / scene / f"{image}{suffixes[0]}", f"the file of the image {key} is missing")
@@ -67,11 +67,11 @@ class FolderOfImages:
             raise InputError(f"{path} is not a folder; expected files DIR/SCENE/IMAGE{suffix}")
 
     def file(self, item: Item) -> Path:
-        """Return the file of an image."""
+        """Return the path of the file of an image."""
         return find_file(self.root, item.key, (self.suffix,))
 
     def item_key(self, item: Item) -> str:
-        """Hash the file of an image."""
+        """Return a hash of the file of an image."""
         return hash_file(self.file(item))
 
     def check_item(self, item: Item) -> None:
@@ -91,7 +91,7 @@ class FolderOfImages:
 
 
 class KeypointFiles(FolderOfImages):
-    """``files:DIR``: keypoints from ``DIR/SCENE/IMAGE.csv``, in the order of the file."""
+    """``files:DIR``: keypoints from ``DIR/SCENE/IMAGE.csv``, in file order."""
 
     given_keypoints = True
 
@@ -104,7 +104,7 @@ class KeypointFiles(FolderOfImages):
         read_keypoint_csv(self.file(item))
 
     def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
-        """Return the keypoints of the file."""
+        """Return the keypoints of an image, read from its file."""
         return read_keypoint_csv(self.file(item))
 
 
@@ -124,7 +124,7 @@ def set_folder(name: str) -> Path:
 
 
 class KeypointSetPlaces:
-    """``set:NAME``: the keypoints of a stored set, in its order."""
+    """``set:NAME``: the keypoints of a stored keypoint set, in stored order."""
 
     given_keypoints = True
 
@@ -135,7 +135,7 @@ class KeypointSetPlaces:
         self.config = {"set": self.set.id}
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error that lists images that are missing in the set or differ from its source images."""
+        """Raise one error that lists images that are missing in the set or changed since it was created."""
         problems = [p for p in (self._problem(item) for item in items) if p]
         if problems:
             raise ProblemsError(f"keypoint set {self.set_name}", problems)
@@ -156,7 +156,7 @@ class KeypointSetPlaces:
         return self.set.of(item.key)
 
     def pair_ids(self, item: Item) -> NDArray[np.int64]:
-        """Return the pair number of each keypoint. Keypoints with equal numbers correspond."""
+        """Return the pair number of each keypoint of an image. Keypoints with equal numbers correspond."""
         if self.set.pairs is None:
             raise InputError(
                 f"keypoint set {self.set_name} is not paired; create paired sets with `keypoints intersect`"
@@ -173,9 +173,9 @@ class FeatureFiles(FolderOfImages):
 
     Files are ``DIR/SCENE/IMAGE.npz``, ``IMAGE.ppm.npz``, ``IMAGE.csv`` or ``IMAGE.ppm.d2-net``, in the
     formats of `formats.keypoints.features`. ``?suffix=`` selects another suffix. Leading folders of an
-    image's name may be missing. Bits are uint8 or bool with ``?distance=hamming``. `offset` is added to all
-    coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top` is the number of
-    keypoints to use, selected by highest score and used in file order.
+    image's name may be missing. With ``?distance=hamming``, descriptors are bits (uint8 or bool). `offset` is
+    added to all coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top` selects the
+    keypoints with the highest scores, in file order.
     """
 
     def __init__(
@@ -209,12 +209,12 @@ class FeatureFiles(FolderOfImages):
             file, groups = self._groups
             group = find_image(groups, item.key)
             if group is None:
-                raise FormatError(file, f"the group of the image {item.key} is missing")
+                raise FormatError(file, f"the group of the image {item.key} is missing; add it to the file")
             return file, group
         return self.file(item), None
 
     def file(self, item: Item) -> Path:
-        """Return the file of an image. Leading folders of its name are removed until a file is found."""
+        """Return the path of an image's file. Try its name without leading folders if the file is missing."""
         parts = item.key.strip("/").split("/")
         endings = (self.suffix,) if self.suffix != ".npz" else (".npz", ".csv")
         for start in range(len(parts)):
@@ -231,7 +231,7 @@ class FeatureFiles(FolderOfImages):
         return find_file(self.root, item.key, endings)
 
     def item_key(self, item: Item) -> str:
-        """Hash the file of an image, and the image's HDF5 group if there is one."""
+        """Return a hash of the file of an image and, in HDF5 files, of the image's group."""
         file, group = self._place(item)
         return hash_file(file) if group is None else hash_json([hash_file(file), group])
 
@@ -240,7 +240,10 @@ class FeatureFiles(FolderOfImages):
         self._place(item)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error that lists all missing files. Set `warnings`."""
+        """Raise one error that lists all missing files.
+
+        Set `warnings` if positions are stored too coarsely.
+        """
         super().check_items(items)
         if self._groups is None:
             return
@@ -253,7 +256,7 @@ class FeatureFiles(FolderOfImages):
         return read_features(file) if group is None else read_hdf5_features(file, group)
 
     def lookup_item(self, item: Item) -> tuple[Keypoints, Any, Any]:
-        """Return keypoints, descriptors and validity of an image."""
+        """Return the keypoints, descriptors and validity mask of an image."""
         keypoints, descriptors, valid, _ = self._features(item)
         if self.top is not None and self.top < len(keypoints):
             if not keypoints.response.any():

@@ -24,9 +24,10 @@ _MIN_SIZE = (80, 40)
 
 @dataclass(eq=False)
 class AkazeDescriptor:
-    """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the most similar size.
+    """AKAZE descriptor (M-LDB, 486 bits), computed at the pyramid level that fits the keypoint's size best.
 
-    Level l has keypoints of size 4.8 · 2^(l/4). At AKAZE keypoints the result equals AKAZE's own descriptors.
+    Level l fits keypoints of size 4.8 · 2^(l/4). At AKAZE keypoints the result equals AKAZE's own
+    descriptors.
     """
 
     name, distance, dimension, libraries = "akaze", "hamming", 61, ("cv2", "numpy")
@@ -49,8 +50,8 @@ class AkazeDescriptor:
 class KazeFeatures:
     """KAZE keypoints and descriptors, computed by one call of OpenCV, strongest first.
 
-    If keypoints are given, OpenCV uses derivatives from a different step of the algorithm, so the descriptors
-    differ. The name `kaze` without a detector refers to this class.
+    The method `kaze` without a detector is this class. Its descriptors differ from those of `KazeDescriptor`:
+    if keypoints are given, OpenCV uses derivatives from a different step of the algorithm.
     """
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
@@ -87,10 +88,10 @@ class KazeFeatures:
 
 @dataclass(eq=False)
 class KazeDescriptor:
-    """M-SURF in KAZE's scale space, 64 values, at the level whose keypoints have the most similar size.
+    """KAZE descriptor (M-SURF, 64 values), computed at the scale level that fits the keypoint's size best.
 
-    Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE estimates the
-    orientation and ignores that of the keypoint.
+    Level l fits keypoints of size 3.2 · 2^(l/4). Level 0 has no derivatives and is not used. KAZE estimates
+    the orientation and ignores that of the keypoint.
     """
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
@@ -113,7 +114,7 @@ class KazeDescriptor:
 
 
 def _octaves_of(shape: tuple[int, ...], wanted: int) -> int:
-    """Return the number of octaves that fit an image (h, w)."""
+    """Return how many of the `wanted` octaves fit an image of shape (h, w)."""
     for octave in range(1, wanted):
         if (shape[1] >> octave) < _MIN_SIZE[0] or (shape[0] >> octave) < _MIN_SIZE[1]:
             return octave
@@ -123,7 +124,10 @@ def _octaves_of(shape: tuple[int, ...], wanted: int) -> int:
 def _computed(
     made: Any, grey: Image, keypoints: Keypoints, levels: NDArray[np.int64], layers: int
 ) -> NDArray[Any]:
-    """Return descriptors in the given order. Check that OpenCV drops and reorders nothing."""
+    """Return the descriptors that OpenCV computed, in the order of the keypoints.
+
+    Raise an error if OpenCV dropped or reordered keypoints.
+    """
     angles = np.nan_to_num(keypoints.angle_deg, nan=0.0)
     points = [
         cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, int(level) // layers, int(level))
@@ -132,5 +136,8 @@ def _computed(
     kept, values = made.compute(grey, points)
     same = len(kept) == len(points) and all(a.pt == b.pt for a, b in zip(kept, points, strict=True))
     if values is None or not same:
-        raise UnitError("OpenCV dropped or reordered keypoints, so descriptors cannot be assigned")
+        raise UnitError(
+            "OpenCV dropped or reordered keypoints, so descriptors cannot be assigned; choose "
+            "another descriptor"
+        )
     return np.asarray(values)

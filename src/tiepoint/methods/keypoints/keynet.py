@@ -28,10 +28,10 @@ FRAME_PX = 22.0
 class KeyNet:
     """Key.Net detector: maxima of a learned response in a pyramid with scale factor sqrt(2).
 
-    The pyramid has one level above the image size and four below. kornia's patches are 44 level pixels wide.
-    The keypoint's size is a sixth of that, so that a patch of magnification 6, the default of patch networks,
-    equals kornia's patch. kornia converts pixel u of a level to u · factor. This class uses the pixel's
-    centre, (u + 1/2) · factor - 1/2. Keypoints have no orientation.
+    The pyramid has one level above the image size and four below. The keypoint's size is a sixth of kornia's
+    patch, which is 44 pixels of the level. A patch of magnification 6, the default of patch networks,
+    therefore equals kornia's patch. Positions differ from kornia: it converts pixel u of a level to u ·
+    factor, and this class uses the pixel's centre, (u + 1/2) · factor - 1/2. Keypoints have no orientation.
     """
 
     name, libraries = "keynet", ("kornia", "numpy", "torch")

@@ -2,7 +2,7 @@
 """OpenCV's descriptors at given keypoints, one row per keypoint.
 
 OpenCV may drop keypoints near the border and change their order. Each keypoint therefore stores its row
-number in `class_id`. Keypoints that OpenCV drops are failures. A keypoint without orientation is described
+number in `class_id`. A dropped keypoint counts as a failure. A keypoint without orientation is described
 upright, with angle 0. OpenCV would interpret its unset angle (-1) as -1 degree.
 """
 
@@ -63,7 +63,7 @@ class OpenCVDescriptor:
         raise NotImplementedError
 
     def points(self, keypoints: Keypoints) -> list[Any]:
-        """Convert keypoints to the OpenCV keypoints that this descriptor requires."""
+        """Return OpenCV keypoints with the octave, size and angle that this descriptor requires."""
         return cv_keypoints(keypoints)
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
@@ -114,7 +114,7 @@ class BriskDescriptor(OpenCVDescriptor):
 
 @dataclass(eq=False)
 class FreakDescriptor(OpenCVDescriptor):
-    """FREAK, 512 comparisons on a retina pattern, scaled by `pattern_scale`. Estimates the orientation."""
+    """FREAK, 512 comparisons on a retina pattern of size `pattern_scale`. FREAK estimates the orientation."""
 
     dimension = 64
     orientation: bool = True
@@ -211,11 +211,11 @@ DIMENSION = 128
 def packed_octaves(
     size_px: NDArray[np.float64], sigma: float, layers: int, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Return OpenCV's packed octave (octave & 255 | layer << 8) of keypoints by their size.
+    """Return OpenCV's packed octave (octave & 255 | layer << 8) of SIFT keypoints, computed from their sizes.
 
-    A SIFT keypoint of octave o and layer l has size 2 sigma 2^(o + l/layers); octaves begin at -1, the
-    doubled image, and layers at 1. A keypoint's own `octave` is not used, because other detectors store other
-    values there.
+    A SIFT keypoint of octave o and layer l has size 2 sigma 2^(o + l/layers). Octaves begin at -1, the
+    doubled image, and layers at 1. The keypoints' own `octave` is ignored, because other detectors use it
+    differently. `shape` (h, w) limits the octave.
 
     >>> packed_octaves(np.array([2 * 1.6 * 2 ** (1 / 3)]), 1.6, 3, (100, 100)).tolist()
     [256]
@@ -229,12 +229,12 @@ def packed_octaves(
 
 
 class SiftDescriptor:
-    """SIFT of OpenCV, 128 values from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
+    """SIFT of OpenCV, 128 values from 0 to 255. The 4 x 4 grid spans 6 times the keypoint's size.
 
     At SIFT keypoints of the same `precise_upscale` the result equals OpenCV's own descriptors. With False,
-    OpenCV's default, the grid is centred 0.25 px left of and above the keypoint. OpenCV skips the doubled
-    octave if no keypoint needs it. A keypoint that needs it is always added, so that descriptors do not
-    depend on the other keypoints.
+    OpenCV's default, the grid is centred 0.25 px left of and above the keypoint. OpenCV omits the doubled
+    image from its pyramid if no keypoint needs it. This class always includes it, so that a descriptor does
+    not depend on the other keypoints.
     """
 
     name, distance, libraries = "sift", "l2", ("cv2", "numpy")

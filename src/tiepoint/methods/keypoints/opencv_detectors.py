@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """OpenCV's detectors, with keypoints selected by `CappedDetector`.
 
-Every class detects all keypoints above its thresholds. It then selects the `max_features` strongest keypoints
-inside the border. Only ORB receives `max_features` itself, because it divides this number between its pyramid
+OpenCV detects all keypoints above its thresholds. The class then selects the `max_features` strongest
+keypoints inside the border. Only ORB passes `max_features` to OpenCV, which divides it between pyramid
 levels.
 """
 
@@ -29,7 +29,7 @@ class OpenCVDetector(CappedDetector):
 
     libraries = ("cv2", "numpy")
     oriented = True
-    """Whether angles are meaningful; otherwise they become NaN."""
+    """Whether keypoint angles are meaningful. If False, angles become NaN."""
 
     def detector(self) -> Any:
         """Create OpenCV's detector."""
@@ -114,7 +114,7 @@ class KazeDetector(AkazeDetector):
 
 @dataclass(eq=False)
 class BriskDetector(OpenCVDetector):
-    """BRISK detector: AGAST corners in a scale space. The BRISK descriptor estimates the orientation."""
+    """BRISK detector: AGAST corners in a scale space. Orientations are left to the BRISK descriptor."""
 
     oriented = False
     threshold: int = 30
@@ -148,7 +148,7 @@ class Agast(Fast):
 
 @dataclass(eq=False)
 class Mser(OpenCVDetector):
-    """MSER detector: centres of maximally stable regions, with the size of the circle around the region.
+    """MSER detector: centres of maximally stable regions. The keypoint's size is that of the region.
 
     OpenCV returns no response for a region. The size is used as the response, so that large regions are
     selected first.
@@ -176,7 +176,7 @@ class Gftt(OpenCVDetector):
     """Good features to track: maxima of the smaller eigenvalue of the structure tensor.
 
     Corners are detected at one scale. `block_px` is the side of the window and the size of all keypoints. The
-    response is the eigenvalue, which OpenCV's own detector does not return.
+    response is the eigenvalue; OpenCV's own detector does not return it.
     """
 
     oriented = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Aggregation of several descriptors per keypoint, and domain-size pooling over keypoint sizes."""
+"""Aggregate several descriptors per keypoint, and pool a descriptor over several sizes of the keypoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AGGREGATIONS = ("average", "max", "min", "concatenate", "weighted")
 
 
 def parse_numbers(given: Any, what: str) -> list[float]:
-    """Parse numbers from ``1,1.5,2``, a list or one number.
+    """Return numbers given as text (``1,1.5,2``), as a list or as one number. `what` names them in errors.
 
     >>> parse_numbers("1,1.5", "scales")
     [1.0, 1.5]
@@ -37,13 +37,13 @@ def parse_numbers(given: Any, what: str) -> list[float]:
 
 
 def load_user_descriptor(aggregation: str) -> Any:
-    """Load the user's pooling object of ``my.py:Class``. None for a built-in aggregation."""
+    """Load the user's pooling object from ``my.py:Class``. None for a built-in aggregation."""
     file, _, name = aggregation.rpartition(":")
     if not file.endswith(".py"):
         return None
     made = load_from_file(file, name)()
     if not hasattr(made, "pool"):
-        raise InputError(f"{aggregation} has no pool(stack, scales); add this method to the class")
+        raise InputError(f"{aggregation}: the method pool(stack, scales) is missing; add it to the class")
     return made
 
 
@@ -56,10 +56,10 @@ def aggregate(
     pool: Any = None,
     labels: Any = None,
 ) -> tuple[Array, Mask]:
-    """Aggregate s descriptors (s, n, d) per keypoint. Return one row per keypoint and a validity mask (n,).
+    """Combine s descriptors (s, n, d) of each keypoint. Return one row per keypoint and a validity mask (n,).
 
-    `mask` (s, n) marks valid descriptors. average, max, min and weighted use the valid descriptors of a
-    keypoint. The weights (s,) are normalised over them. concatenate and a user's `pool.pool(stack, labels)`
+    `mask` (s, n) marks valid descriptors. average, max, min and weighted use only the valid descriptors of a
+    keypoint, with `weights` (s,) normalised over them. concatenate and a user's `pool.pool(stack, labels)`
     require all s descriptors to be valid.
 
     >>> stack, mask = np.array([[[1.0]], [[3.0]]]), np.array([[True], [False]])
@@ -101,7 +101,7 @@ SIGMA = 0.15
 
 
 def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.float64]:
-    """Return the weights of scales, with sum 1. The weight of scale a depends on |ln a|.
+    """Return the weights of scale factors, with sum 1. The weight of a factor a depends on |ln a|.
 
     It is exp(-(ln a / sigma)^2 / 2) for gaussian, max(0, 1 - |ln a| / sigma) for triangular, and constant for
     uniform.
@@ -124,8 +124,8 @@ class DomainSizePooling:
     """Domain-size pooling: `base` at `scales` times the keypoint's size, joined by `aggregation`.
 
     Normalisation and square root are applied to each scale (``before``) or to the joined row (``after``),
-    each at most once. Scales at which a keypoint failed are excluded from average, max, min and weighted;
-    concatenation requires all of them.
+    each at most once. average, max, min and weighted exclude scales at which a keypoint failed. concatenate
+    fails if one scale failed.
 
     Args:
         base: A real-valued descriptor at keypoints.
@@ -159,7 +159,8 @@ class DomainSizePooling:
                 raise UnknownNameError(f"value of {what}", str(value), STAGES)
         if distance_of(base) not in ("l2", "l1", "cosine"):
             raise InputError(
-                f"bits cannot be pooled, and {type(base).__name__} is compared by {distance_of(base)}"
+                f"dsp: {type(base).__name__} returns bits (distance {distance_of(base)}), which cannot be "
+                "pooled; choose a real-valued descriptor"
             )
         self.scales = np.array(parse_numbers(scales, "scales"))
         if not (self.scales > 0).all():
@@ -196,7 +197,10 @@ class DomainSizePooling:
             return None
         if weights is not None:
             if weighting is not None or sigma is not None:
-                raise InputError("weights replace weighting and weight_sigma; pass weights or these two")
+                raise InputError(
+                    "weights cannot be combined with weighting and weight_sigma; remove either weights or "
+                    "both of the others"
+                )
             given_weights = np.array(parse_numbers(weights, "weights"))
             if len(given_weights) != len(self.scales):
                 raise InputError(
@@ -231,7 +235,10 @@ class DomainSizePooling:
         return np.where(valid[:, None], done, np.float32(0)), valid & done.any(axis=1)
 
     def _staged(self, values: Array, stage: str) -> Array:
-        """Apply the steps of stage ``before`` (normalise, then root) or ``after`` (root, then normalise)."""
+        """Normalise and square-root descriptors, if `stage` (``before`` or ``after`` pooling) requires it.
+
+        Before pooling, normalisation comes first; after pooling, the square root.
+        """
         norm = _NORM[self.norm] if self.normalize == stage else None
         root = rootsift if self.root == stage else None
         for step in (norm, root) if stage == "before" else (root, norm):

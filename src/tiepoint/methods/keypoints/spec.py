@@ -35,7 +35,7 @@ HOME: Mapping[str, str] = {
 
 FUSE = "fuse:"
 _DETECTOR = re.compile(r"^([A-Za-z][\w-]*([:?].*)?|[^?]+\.py:[A-Za-z_]\w*(\?.*)?)$", re.DOTALL)
-"""Pattern of a detector after an ``@``. It does not match the rest of a path that contains ``@``."""
+"""Pattern of a detector after an ``@``. A path that contains ``@`` does not match."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ _SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
 
 
 def locate_keypoint_sets(spec: Any, root: Path) -> Any:
-    """Resolve ``@set:NAME`` to sets of the store at `root`. Other specifications stay unchanged.
+    """Replace ``@set:NAME`` in a specification by the set's path in the store at `root`.
+
+    Other specifications stay unchanged.
 
     >>> locate_keypoint_sets("sift@set:mine+l2", Path("nowhere"))
     'sift@set:mine+l2'
@@ -95,8 +97,8 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
         odd = next((sign for sign in "?+" if sign in str(folder)), None)
         if odd is not None:
             raise InputError(
-                f"the path of the store {root} has the character {odd}, which specifications do not allow; "
-                "rename the folder, or change into it and pass a relative path"
+                f"the path of the store {root} has the character {odd}, which specifications do not "
+                "allow; rename the folder or pass a relative path"
             )
         return match[0] if folder is None else f"@set:{folder}"
 
@@ -104,7 +106,7 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
 
 
 def first_side(name: str, known: Container[str]) -> str:
-    """Return the name of a keypoint set. If NAME is an intersection of two sets, return ``NAME_a``.
+    """Return the stored name of a keypoint set: ``NAME_a`` if NAME is an intersection of two sets, else NAME.
 
     >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
     ('both_a', 'one')
@@ -114,7 +116,7 @@ def first_side(name: str, known: Container[str]) -> str:
 
 
 def sides_used(spec: Any, root: Path) -> list[str]:
-    """Return a message for every intersection of keypoint sets that a specification names without a side."""
+    """Return a message for every intersection of keypoint sets that `spec` names without ``_a`` or ``_b``."""
     if not isinstance(spec, str) or isinstance(spec, FilesSpec) or is_program(spec):
         return []
     known = sets_below(root)
@@ -132,17 +134,17 @@ OTHER_NAMES: Mapping[str, str] = {
     "dsprgbsift_v2": "dsprgbsift?precise_upscale=false",
     "dsphonc_v2": "dsphonc",
 }
-"""Descriptor names in the older workbench tool, and their specifications in tiepoint.
+"""Descriptor names of the older workbench tool, and their specifications in tiepoint.
 
-The tool uses OpenCV's SIFT with its default, without `precise_upscale`.
+The workbench uses OpenCV's SIFT without `precise_upscale`, which is OpenCV's default.
 """
 
 _NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?:(?P<query>\?)|(?=$|[@,:]))"
-"""Pattern of a name in a specification: at its start, after an ``@``, or a component of a fusion."""
+"""Pattern of a descriptor or detector name: at the start, after an ``@``, or inside a fusion."""
 
 
 def canonical_name(text: str) -> str:
-    """Return a specification with canonical names, accepting any case and `OTHER_NAMES`.
+    """Return a specification with canonical names. Names in any case and `OTHER_NAMES` are accepted.
 
     Unknown names stay unchanged.
 
@@ -181,7 +183,7 @@ def with_params(text: str, params: Sequence[str]) -> str:
 
 
 def _with_fusion_params(text: str, params: Sequence[str]) -> str:
-    """Append parameters to a fusion. They apply to all components that accept them."""
+    """Append ``key=value`` parameters to a fusion. They apply to all components that accept them."""
     if all(split_detector(part).detector is not None for part in fused_parts(text)[0]):
         return with_params(text, params)
     spec = split_detector(text)
@@ -194,9 +196,9 @@ OPENCV_SIFT = ("sift", "rootsift", "rgbsift", "rgbsift_channel_avg")
 
 
 def workbench_part(text: str) -> str:
-    """Return the specification of a detector or descriptor in a file of the older workbench tool.
+    """Return the specification of a detector or descriptor that a file of the older workbench tool names.
 
-    SIFT means OpenCV's default there, without `precise_upscale`, unless the file gives this parameter.
+    In such files SIFT is OpenCV's default, without `precise_upscale`, unless the file gives this parameter.
 
     >>> [workbench_part(n) for n in ("SIFT", "dspsift_v2", "surf", "sift?precise_upscale=true")]
     ['sift?precise_upscale=false', 'dspsift?precise_upscale=false', 'surf', 'sift?precise_upscale=true']

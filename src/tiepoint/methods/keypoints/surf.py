@@ -18,7 +18,10 @@ from .detectors import CappedDetector
 
 @cached_njit(nogil=True, inline="always")
 def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
-    """Sum rows y0 .. y1 - 1 and columns x0 .. x1 - 1, clipped to the image."""
+    """Return the sum of pixels in rows y0 .. y1 - 1 and columns x0 .. x1 - 1, from the integral image `ii`.
+
+    The box is clipped to the image.
+    """
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
     y0, y1 = min(max(y0, 0), h), min(max(y1, 0), h)
     x0, x1 = min(max(x0, 0), w), min(max(x1, 0), w)
@@ -27,10 +30,11 @@ def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True)
 def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
-    """Compute determinant and trace of the box-filter Hessian of one filter size at every `step`-th pixel.
+    """Write determinant and trace of the box-filter Hessian at every `step`-th pixel to `det` and `trace`.
 
-    The lobes are size/3 wide. Sums are divided by 255 size², so that one threshold on grey values in 0 to 1
-    applies to all filter sizes. The response is 0 if the filter extends beyond the image.
+    `size` is the side of the filter; its lobes are size/3 wide. Sums are divided by 255 size², so that one
+    threshold on grey values in 0 to 1 applies to all filter sizes. Both arrays are 0 where the filter extends
+    beyond the image.
     """
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
     lobe, half = size // 3, size // 2
@@ -57,9 +61,9 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Return the Haar responses right - left and lower - upper. The side of the filter is 2 `half`.
+    """Return the Haar responses right - left and lower - upper of a filter with side 2 `half`.
 
-    Because the side is even, the centre is between pixels, at (x - 0.5, y - 0.5).
+    Because the side is even, the filter's centre is between pixels, at (x - 0.5, y - 0.5).
     """
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
@@ -70,7 +74,10 @@ def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True)
 def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
-    """Compute the dominant direction of Haar responses within 6 scales, in radians, y down."""
+    """Write the dominant direction of each keypoint to `out`, in radians, with y down.
+
+    Directions are those of Haar responses in the integral image `ii`, within 6 scales of the keypoint.
+    """
     dx, dy, angle = np.empty(113), np.empty(113), np.empty(113)
     window = math.pi / 3
     for k in range(len(xy)):
@@ -106,7 +113,10 @@ def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True)
 def describe(ii, xy, scale, angle, extended, out):  # type: ignore[no-untyped-def]
-    """Sum Haar responses in 4 x 4 regions of 5 x 5 samples, in the keypoint's frame."""
+    """Write the SURF descriptor of each keypoint to `out`: sums of Haar responses in 4 x 4 regions.
+
+    A region has 5 x 5 samples and is rotated by `angle`. `ii` is the integral image.
+    """
     per = 8 if extended else 4
     for k in range(len(xy)):
         s, c, z = scale[k], math.cos(angle[k]), math.sin(angle[k])
@@ -143,7 +153,7 @@ BASE_SCALE = 1.2
 
 
 def integral(image: Image) -> Floats:
-    """Compute the integral image (h + 1, w + 1) of the grey values, exact because they are integers.
+    """Return the integral image (h + 1, w + 1) of the grey values. It is exact, because they are integers.
 
     >>> integral(np.full((2, 2), 255, np.uint8))[-1, -1]
     np.float64(1020.0)
@@ -155,7 +165,7 @@ def integral(image: Image) -> Floats:
 
 
 def scales(size_px: Floats) -> Floats:
-    """Return the scale s of keypoints: the 9 x 9 filter corresponds to a Gaussian of 1.2."""
+    """Return the scale s of keypoints from their sizes. A 9 x 9 filter has s = 1.2, its Gaussian's sigma."""
     return np.asarray(size_px * (BASE_SCALE / BASE_SIZE))
 
 
@@ -173,10 +183,10 @@ FILTERS = 4
 class SurfDetector(CappedDetector):
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
-    Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
-    every 2^o-th pixel. `threshold` applies to the determinant for grey values in 0 to 1 and sums divided by
-    size². The keypoint's size is the interpolated filter size (scale = 1.2/9 of it); `class_id` is the sign
-    of the Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
+    Octave o has filter sizes 3 (2^(o+1) (l+1) + 1), which are 9, 15, 21, 27 in the first octave, and
+    evaluates every 2^o-th pixel. `threshold` applies to the determinant for grey values in 0 to 1 and sums
+    divided by size². The keypoint's size is the interpolated filter size, and its scale is 1.2/9 of that.
+    `class_id` is the sign of the Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
     """
 
     name, libraries, revision = "surf", ("numba", "numpy", "scipy"), 2
@@ -200,7 +210,7 @@ class SurfDetector(CappedDetector):
 
 
 def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float64], ...]:
-    """Return x, y, size, response, sign of the Laplacian and octave of the maxima of one octave."""
+    """Find the maxima of one octave. Return x, y, size, response, sign of the Laplacian and octave."""
     step = 1 << octave
     shape = (-(-(ii.shape[0] - 1) // step), -(-(ii.shape[1] - 1) // step))
     sizes = [3 * ((1 << (octave + 1)) * (layer + 1) + 1) for layer in range(FILTERS)]
@@ -217,7 +227,10 @@ def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float
 
 
 def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
-    """Find values above the threshold and all 26 neighbours. Skip the first and the last filter."""
+    """Find values of `det` (filters, h, w) that exceed the threshold and all 26 neighbours.
+
+    The first and the last filter are skipped.
+    """
     from scipy.ndimage import maximum_filter
 
     peak = (det > threshold) & (det == maximum_filter(det, 3))
@@ -228,9 +241,9 @@ def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
 def _refined(
     det: Floats, layer: NDArray[np.int64], i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return offset and value of the maximum of the quadratic through the neighbours (layer, y, x).
+    """Fit a quadratic to `det` around maxima (layer, i, j). Return the offset (3,) and value of its maximum.
 
-    Also return whether the offset is within half a step in all three directions.
+    Also return whether the offset is within half a step in layer, y and x.
     """
     n = len(layer)
 
@@ -260,12 +273,12 @@ def _refined(
 
 @dataclass(eq=False)
 class SurfDescriptor:
-    """SURF descriptor of length 1 from a window of 20 scales; a scale is 1.2/9 of the keypoint's size.
+    """SURF descriptor of length 1 from a window of 20 scales. A scale is 1.2/9 of the keypoint's size.
 
-    Each of 4 x 4 regions gives the sums of du, |du|, dv, |dv| in the keypoint's frame; `extended` splits each
-    by the sign of the other direction (128 values). SURF estimates the orientation of keypoints that have
-    none, unless `upright` is set. The wavelets read up to 11 scales from the centre; pixels outside the image
-    count as 0.
+    Each of 4 x 4 regions gives the sums of du, |du|, dv, |dv| of the Haar responses (du, dv), which are
+    rotated with the keypoint. `extended` splits each sum by the sign of the other response (128 values). SURF
+    estimates the orientation of keypoints that have none, unless `upright` is set. The filters read up to 11
+    scales from the centre. Pixels outside the image count as 0.
     """
 
     name, distance, libraries, revision = "surf", "l2", ("numba", "numpy"), 2

@@ -60,7 +60,7 @@ class TorchImages:
         self.loaded, self.name, self.uncached_reason = loaded, loaded.name, loaded.unknown
         self.constructor = loaded.constructor
         self.distance = check_distance(distance or distance_of(loaded.module), self.name)
-        self.colour = loaded.says("colour", None, "rgb")
+        self.colour = loaded.setting("colour", None, "rgb")
         if getattr(loaded.module, "kind", None) is not None:
             self.kind = loaded.module.kind
         self.config: dict[str, Any] = {"module": loaded.known, "on": str(loaded.device)}
@@ -78,7 +78,7 @@ class TorchImages:
             return
         self.extract, self.detect = self._extract, self._detect
         side = PATCH_PX if patch_px is None else patch_px
-        scale = loaded.says("input", input, "unit")
+        scale = loaded.setting("input", input, "unit")
         self.runner = NetworkRunner(
             self._call, size=side, intensity=scale, device=loaded.device, where=self.name, batch=batch
         )
@@ -97,7 +97,7 @@ class TorchImages:
         return called
 
     def _tensor(self, image: Image) -> Any:
-        """Return an image as network input."""
+        """Return an image as network input, float (1, 3 or 1, h, w) between 0 and 1."""
         pixels = to_grey(image) if self.colour == "grey" and image.ndim == 3 else image
         planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
         bytes_there = torch.from_numpy(np.ascontiguousarray(planes)).to(self.loaded.device)
@@ -121,7 +121,7 @@ class TorchImages:
         return made[0] if isinstance(made, tuple) else made
 
     def _match(self, image1: Image, image2: Image) -> Any:
-        """Return the matches of two images, or a flow on the first."""
+        """Return the matches of two images, or a flow on image 1."""
         made = without_batch(to_arrays(self._call(self._tensor(image1), self._tensor(image2))))
         if isinstance(made, np.ndarray) and made.ndim == 3 and made.shape[0] == 2 != made.shape[2]:
             return np.ascontiguousarray(made.transpose(1, 2, 0))
@@ -129,7 +129,7 @@ class TorchImages:
 
 
 def to_arrays(made: Any) -> Any:
-    """Convert all tensors of a module's output to arrays.
+    """Convert all tensors in a module's output to NumPy arrays.
 
     >>> to_arrays({"a": [torch.ones(2)]})
     {'a': [array([1., 1.], dtype=float32)]}
@@ -145,7 +145,7 @@ def to_arrays(made: Any) -> Any:
 
 
 def without_batch(made: Any) -> Any:
-    """Remove a first dimension of 1 that a network adds; replace lists of one array by that array.
+    """Remove the batch dimension of 1 from a network's output. A list of one array becomes that array.
 
     >>> made = without_batch({"keypoints": np.ones((1, 9, 2)), "valid": np.ones((1, 9))})
     >>> made["keypoints"].shape, made["valid"].shape

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``xfeat?weights=FILE``: XFeat through onnxruntime. Its dense maps are sampled at any keypoint.
 
-The published ONNX file returns only the 1000 most reliable cells. Its maps of descriptors and of reliability,
-at 0.6 and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels
-of the resized image is reported at its upper left pixel, as XFeat does.
+The published ONNX file returns only the 1000 most reliable keypoints. Its maps of descriptors and
+reliability, computed on the image resized by 0.6 and 1.3, are inside the graph. This module requests them as
+further outputs. A map cell covers 8 x 8 pixels of the resized image. As in XFeat, a keypoint is at the upper
+left pixel of its cell.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MAPS = tuple(
 
 
 class XFeatLevel(NamedTuple):
-    """Descriptors (h, w, 64) and reliability (h, w) of one zoom, and image pixels per cell (x, y)."""
+    """XFeat maps of one image scale: descriptors (h, w, 64), reliability (h, w), pixels per cell (x, y)."""
 
     values: NDArray[np.float32]
     reliability: NDArray[np.float32]
@@ -42,7 +43,7 @@ class XFeatLevel(NamedTuple):
 
 
 class XFeatMaps:
-    """XFeat network that returns the dense maps of an image."""
+    """XFeat network that returns descriptor and reliability maps of an image."""
 
     def __init__(self, weights: str, threads: int = 1) -> None:
         file = checked_file(weights, "ONNX file")
@@ -52,7 +53,7 @@ class XFeatMaps:
         self.weight_hashes = weight_hashes(file)
 
     def __call__(self, image: Image) -> list[XFeatLevel]:
-        """Return both levels of an RGB image."""
+        """Return the maps of an RGB image at both scales."""
         colour = np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
         if min(colour.shape[:2]) * ZOOMS[0] < 64:
             raise InputError(
@@ -74,10 +75,10 @@ class XFeatMaps:
 
 
 def with_outputs(model: bytes, names: list[str]) -> bytes:
-    """Return an ONNX model that also outputs inner values by name.
+    """Return an ONNX model whose inner values `names` are additional outputs.
 
-    Protobuf merges concatenated messages. The function appends a graph (field 7) that has only outputs (field
-    12, with the name in field 1), which does not require the onnx package.
+    Protobuf merges concatenated messages. The function therefore appends a graph (field 7) with only outputs
+    (field 12, named by field 1). This does not need the onnx package.
     """
 
     def field(number: int, body: bytes) -> bytes:
@@ -94,9 +95,10 @@ def _varint(value: int) -> bytes:
 
 
 class XFeatDetector:
-    """Keypoints at the most reliable map cells of both zooms; the size is the cell's side in image pixels.
+    """XFeat keypoints at the most reliable map cells of two image scales (0.6 and 1.3).
 
-    As in XFeat, a fifth of `max_features` comes from the coarse zoom and four fifths from the fine zoom.
+    The size is the cell's side in image pixels. As in XFeat, a fifth of `max_features` comes from the coarse
+    scale and four fifths from the fine scale.
     """
 
     name, libraries = "xfeat", ("numpy", "onnxruntime")
@@ -108,7 +110,7 @@ class XFeatDetector:
         self.config = {"max_features": max_features, "border_px": self.border_px}
 
     def detect(self, image: Image) -> Keypoints:
-        """Return keypoints at the map cells of both zooms, highest reliability first."""
+        """Return keypoints of both image scales, highest reliability first."""
         limit = self.max_features
         shares = (None, None) if limit is None else (limit // 5, limit - limit // 5)
         kept = []
@@ -125,7 +127,10 @@ class XFeatDetector:
 
 
 class XFeatDescriptor:
-    """Bilinear samples (64 values) of the map whose cell size is closest to the keypoint's size."""
+    """XFeat descriptors (64 values), sampled bilinearly from one of two maps.
+
+    The map whose cell size is closest to the keypoint's size is used.
+    """
 
     name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")
 
@@ -147,7 +152,7 @@ class XFeatDescriptor:
 
 
 def _sampled(values: NDArray[np.float32], at: Floats) -> NDArray[np.float32]:
-    """Sample a map (h, w, d) bilinearly at cell coordinates (n, 2); the edge is repeated."""
+    """Sample a map (h, w, d) bilinearly at positions (n, 2) in cells. The map's edge is repeated outside."""
     h, w = values.shape[:2]
     x, y = np.clip(at[:, 0], 0, w - 1), np.clip(at[:, 1], 0, h - 1)
     x0, y0 = np.minimum(x.astype(int), w - 2), np.minimum(y.astype(int), h - 2)

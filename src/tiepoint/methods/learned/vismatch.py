@@ -22,19 +22,19 @@ from ...core.hashing import hash_file
 
 Image = NDArray[np.uint8]
 _ACTIVE: list[SnapshotFiles] = []
-"""The context that records. Modules of vismatch keep the function that they imported in an earlier one."""
+"""The active recording context. A list, because vismatch modules keep the functions of earlier contexts."""
 
 _FETCHING = ("snapshot_download", "hf_hub_download")
-"""Functions of huggingface_hub that return files of its cache."""
+"""Functions of huggingface_hub that return paths of cached files."""
 
 
 class Vismatch:
     """A matcher of vismatch, at the original size of the images.
 
     `most` limits the keypoints of sparse matchers. The random generators of torch and NumPy are set to `seed`
-    before every pair, because some matchers sample their matches. The matcher is loaded without network when
-    the method is created. The key contains every file of the Hugging Face snapshots that it uses. The
-    returned matches are not filtered by vismatch's RANSAC.
+    before every pair, because some matchers sample their matches. The matcher is loaded without network
+    access when the method is created. The cache key contains every file of the Hugging Face snapshots that it
+    uses. The matches are those before vismatch's RANSAC.
     """
 
     libraries = ("numpy", "torch", "vismatch")
@@ -62,7 +62,7 @@ class Vismatch:
             self.weight_hashes = hashes
 
     def match(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Return matches in original pixels, with numbers of keypoints and confidences if known."""
+        """Return matches in original pixels, and keypoint numbers and confidences if the matcher has them."""
         import torch
 
         torch.manual_seed(self.seed)
@@ -83,7 +83,7 @@ def _channels_first(image: Image) -> NDArray[np.float32]:
 
 
 class SnapshotFiles:
-    """Context in which this thread has no network, and that records the snapshots that are used."""
+    """Context without network access for this thread, which records the Hugging Face snapshots in use."""
 
     def __init__(self) -> None:
         self.folders: dict[Path, None] = {}
@@ -133,7 +133,7 @@ class SnapshotFiles:
 
 
 def _recording(fetch: Callable[..., str]) -> Callable[..., str]:
-    """Return a function of huggingface_hub that records the snapshot, or the missing repository."""
+    """Wrap a function of huggingface_hub so that it records the snapshot, or the missing repository."""
 
     @wraps(fetch)
     def fetched(repo_id: str, *args: Any, **kwargs: Any) -> str:
@@ -158,14 +158,14 @@ def _cache() -> str:
 
 @contextlib.contextmanager
 def no_network() -> Iterator[None]:
-    """Refuse connections of this thread. Connections to processes of this machine's file system remain."""
+    """Refuse network connections of this thread within the block. Unix sockets remain allowed."""
     owner = threading.get_ident()
     connect = socket.socket.connect
 
     def refused(self: socket.socket, address: Any, *args: Any) -> Any:
         local = self.family == getattr(socket, "AF_UNIX", None)
         if threading.get_ident() == owner and not local:
-            raise ConnectionRefusedError(f"no network while a method is created ({address})")
+            raise ConnectionRefusedError(f"no network access while a method is created, requested: {address}")
         return connect(self, address, *args)
 
     with _attribute(socket.socket, "connect", refused):

@@ -46,14 +46,17 @@ def checked_intensity(name: str, where: str) -> str:
 
 
 def batches(patches: Array, size: int, intensity: str, batch: int = BATCH) -> Iterator[NDArray[np.float32]]:
-    """Yield blocks of patches as float32 (b, size, size), resized by area, with scaled intensities."""
+    """Yield batches of patches as float32 (b, size, size), resized by area, with scaled intensities."""
     for i in range(0, len(patches), batch):
         block = INTENSITIES[intensity](resize_patches(patches[i : i + batch], size))
         yield np.ascontiguousarray(block, np.float32)
 
 
 def flatten_output(output: Array, rows: int, where: str) -> Array:
-    """Return the output as (rows, d); a trailing (d, 1, 1) is flattened."""
+    """Check that a network returned one row per patch. Return its output as (rows, d).
+
+    A shape (rows, d, 1, 1) is flattened.
+    """
     values = np.asarray(output)
     if values.ndim < 1 or len(values) != rows:
         raise InputError(

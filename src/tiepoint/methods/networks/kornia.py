@@ -26,12 +26,12 @@ _HARD_TFEAT = {"features.0": "features.1", "features.3": "features.4", "classifi
 class Kornia:
     """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 values from the patch resized by area to 32 x 32.
 
-    All receive intensities 0 to 255 and normalise the patch themselves: HardNet by mean and deviation, TFeat
-    and SOSNet by instance normalisation (with an epsilon for values of 0 to 255), HyNet by the root mean
-    square. TFeat's output is not normalised.
+    The networks receive intensities from 0 to 255 and normalise the patch themselves: HardNet by mean and
+    deviation, TFeat and SOSNet by instance normalisation (with an epsilon for values of 0 to 255), HyNet by
+    the root mean square. TFeat's output is not normalised.
 
     A HardTFeat checkpoint is recognised by its layer names. HardTFeat was trained on patches divided by their
-    sample standard deviation, and its output is normalised to length 1. This class applies both.
+    sample standard deviation, and its output is normalised to length 1. This class does both.
     """
 
     distance = "l2"
@@ -85,7 +85,10 @@ class Kornia:
 
 
 def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename HardTFeat's layers to TFeat's. Its 8 x 8 convolution becomes the equivalent linear layer."""
+    """Rename the layers of a HardTFeat checkpoint to those of TFeat.
+
+    The final 8 x 8 convolution becomes the equivalent linear layer.
+    """
     out: dict[str, Any] = {}
     for key, value in state.items():
         layer, _, part = key.rpartition(".")

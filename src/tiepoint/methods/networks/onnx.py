@@ -25,7 +25,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def weight_hashes(file: Path) -> dict[str, str]:
-    """Hash an ONNX file and its external weight files, by name."""
+    """Return the hashes of an ONNX file and its external weight files, by file name."""
     names = {
         n: file.parent / n
         for n in sorted(set(external_locations(read_regular_file(file, most=MAX_ONNX_BYTES))))
@@ -35,10 +35,10 @@ def weight_hashes(file: Path) -> dict[str, str]:
 
 
 def external_locations(model: bytes) -> Iterator[str]:
-    r"""Yield names of the external weight files of a serialised model.
+    r"""Yield the names of the external weight files of a serialised ONNX model.
 
-    The model is parsed as protobuf without the onnx package. Every tensor of the graph and its subgraphs has
-    entries (key, value) as strings; the one with the key ``location`` names a file.
+    The model is parsed as protobuf, without the onnx package. Tensors of the graph and its subgraphs have
+    entries (key, value) as strings. The value of the key ``location`` is a file name.
 
     >>> entry = b"\x0a\x08location\x12\x05w.bin"
     >>> list(external_locations(b"\x6a" + bytes([len(entry)]) + entry))
@@ -59,7 +59,10 @@ def external_locations(model: bytes) -> Iterator[str]:
 
 
 def _fields(view: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield field number, start and end of the byte fields of a message; nothing for other data."""
+    """Yield (field number, start, end) of each byte field in a protobuf message, and nothing for other data.
+
+    `at` and `end` delimit the message in `view`.
+    """
     found: list[tuple[int, int, int]] = []
     try:
         while at < end:
@@ -90,7 +93,7 @@ def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
-    raise ValueError("the ONNX file ends within a number")
+    raise ValueError("the ONNX file ends within a number; replace the truncated file")
 
 
 Array = NDArray[Any]
@@ -98,12 +101,12 @@ TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(dou
 
 
 class Onnx:
-    """A network with one image input.
+    """A patch network from an ONNX file with one image input.
 
     The layout follows from the input's shape: (n, c, h, w), (n, h, w, c) or (n, h, w), with c 1 or 3 (grey is
-    repeated). Patches are resized by area to h x w, or to `size` or the patch's own side if h and w are free.
-    If n is fixed, batches have n patches. `input` selects the scaling (unit, raw, zscore), `output` the
-    descriptor output (default the first), `threads` the number of threads in one process.
+    repeated). Patches are resized by area to h x w. If the model does not fix h and w, `size` or the patch's
+    own side is used. If the model fixes n, batches have n patches. `input` selects the scaling (unit, raw,
+    zscore), `output` the output with the descriptors (default: the first), `threads` the number of threads.
     """
 
     libraries = ("numpy", "onnxruntime")
@@ -145,13 +148,15 @@ class Onnx:
 
 
 def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
-    """Return the model input, its layout, and its batch size and side (None if not fixed)."""
+    """Return the model's input, its layout, and its batch size and side in pixels (None if not fixed)."""
     inputs = session.get_inputs()
     if len(inputs) != 1:
         raise InputError(f"{path}: a patch network must have one input, but this model has {len(inputs)}")
     shape = [d if isinstance(d, int) else None for d in inputs[0].shape]
     if inputs[0].type not in TYPES:
-        raise InputError(f"{path}: the input must be floating point, found {inputs[0].type}")
+        raise InputError(
+            f"{path}: the input is {inputs[0].type}; export the model with a floating point input"
+        )
     if len(shape) == 3:
         layout, height, width = "nhw", shape[1], shape[2]
     elif len(shape) == 4 and shape[1] in (1, 3):
@@ -162,10 +167,11 @@ def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
         layout, height, width = "nchw1", shape[2], shape[3]
     else:
         raise InputError(
-            f"{path}: the input has shape {inputs[0].shape}, expected one such as (n, 1, side, side)"
+            f"{path}: the input has shape {inputs[0].shape}; export the model with one such as (n, 1, "
+            "side, side)"
         )
     if height != width:
-        raise InputError(f"{path}: the input of the model must be square, found {height} x {width}")
+        raise InputError(f"{path}: the input is {height} x {width}; export the model with a square input")
     return inputs[0], layout, shape[0], height
 
 
@@ -191,9 +197,10 @@ def session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     optimization: str = "all",
 ) -> Any:
-    """Return a session that runs a model, given as a path or as its bytes, by default on the CPU.
+    """Return an onnxruntime session of a model, given as a path or as bytes. It runs on the CPU by default.
 
-    `optimization` is the level of graph optimizations: all, extended, basic or none.
+    `optimization` is the level of graph optimizations: all, extended, basic or none. `complaint` starts the
+    error message if the model cannot be loaded.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads

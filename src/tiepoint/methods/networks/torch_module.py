@@ -28,13 +28,13 @@ from .torch_runner import NetworkRunner, check_torch_device, plain_float32
 Array = NDArray[Any]
 _CLASS_IN_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
 _INSIDE = ("state_dict", "model_state_dict", "model", "extractor")
-"""Keys under which a checkpoint stores its state dict, if it is not one itself."""
+"""Keys of a checkpoint under which its state dict may be stored."""
 _NAMED = 5
 SIDE = 32
 
 
 class TorchScript:
-    """A scripted or traced network from float (n, 1, size, size) to (n, d).
+    """A scripted or traced patch network: float (n, 1, size, size) to (n, d).
 
     A TorchScript file is a program that torch executes. It can read and write files. Load only trusted files.
     """
@@ -57,7 +57,7 @@ class TorchScript:
             self.network = torch.jit.load(str(file), map_location=self.device).eval()
         except (RuntimeError, ValueError) as e:
             reason = str(e).strip().splitlines()[0].partition(". ")[0]
-            raise InputError(f"{path} is not a TorchScript file that torch can load: {reason}") from e
+            raise InputError(f"{path}: torch cannot load this file as TorchScript: {reason}") from e
         self.name = f"torchscript:{file.name}"
         self.runner = NetworkRunner(
             self.network, size=size, intensity=input, device=self.device, where=self.name, batch=batch
@@ -74,11 +74,11 @@ class TorchScript:
 
 
 class LoadedModule:
-    """A user's `nn.Module` on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
+    """A user's `nn.Module` on a device: from ``FILE.py:CLASS``, or a copy of a module in memory.
 
-    `params` are passed to the class or function, as is the device if there is a parameter for it. A module
-    object is copied, so the original retains its mode and device. `known` is the config. `unknown` is the
-    reason if the config does not fully determine the output.
+    `params` are passed to the class or function, and also `device` if it has a parameter of that name. A
+    module object is copied, so the original keeps its mode and device. `known` is the config. `unknown` is
+    the reason if the config does not fully determine the output, else None.
     """
 
     def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:
@@ -109,18 +109,21 @@ class LoadedModule:
         )
 
     def has(self, edge: str) -> bool:
-        """Return whether the module has a method of this name."""
+        """Return whether the module has a method named `edge`."""
         return callable(getattr(self.module, edge, None))
 
-    def says(self, name: str, given: Any, otherwise: Any) -> Any:
-        """Return a setting: the given value, else the module's attribute, else the default."""
+    def setting(self, name: str, given: Any, default: Any) -> Any:
+        """Return `given` if it is not None, else the module's attribute `name`, else the default."""
         if given is not None:
             return given
         own = getattr(self.module, name, None)
-        return own if isinstance(own, type(otherwise)) else otherwise
+        return own if isinstance(own, type(default)) else default
 
     def call(self, edge: str | None = None) -> Callable[..., Any]:
-        """Wrap the module or one of its methods to run with its imports and without gradients or TF32."""
+        """Return the module, or its method `edge`, as a function that runs without gradients or TF32.
+
+        Imports of the user's file work inside the call.
+        """
         function = self._inside(getattr(self.module, edge or "__call__"))
 
         def called(*given: Any) -> Any:
@@ -131,12 +134,12 @@ class LoadedModule:
 
 
 class TorchPatches:
-    """``torch:FILE.py:CLASS``: an `nn.Module` from float (n, 1, size, size) to (n, d).
+    """``torch:FILE.py:CLASS``: a patch network as `nn.Module`, float (n, 1, size, size) to (n, d).
 
-    `weights` is a state dict, or a checkpoint that contains one. `size`, `input` and `distance` may be
-    attributes of the module instead. `size` and `input` are also passed to a constructor that has such
-    parameters. All other parameters are passed to the constructor. A module with its own
-    ``describe(patches)`` receives patches in the form that it declares, like any other class.
+    `weights` is a state dict, or a checkpoint that contains one. The options `size`, `input` and `distance`
+    default to attributes of the module. `size` and `input` are also passed to a constructor that has such
+    parameters, and all other parameters always are. A module with its own ``describe(patches)`` receives
+    patches in the form that it declares, like any other class.
     """
 
     libraries = ("numpy", "torch")
@@ -165,7 +168,7 @@ class TorchPatches:
             self.describe = lambda patches: call(form.convert(patches))
             self.config |= form.config()
             return
-        side, scale = loaded.says("size", size, SIDE), loaded.says("input", input, "unit")
+        side, scale = loaded.setting("size", size, SIDE), loaded.setting("input", input, "unit")
         self.runner = NetworkRunner(
             loaded.call(), size=side, intensity=scale, device=loaded.device, where=self.name, batch=batch
         )
@@ -177,7 +180,7 @@ class TorchPatches:
 
 
 def module_factory(path: Any) -> UserFactory:
-    """Return the factory of the module ``FILE.py:CLASS``."""
+    """Return the factory that creates the module ``FILE.py:CLASS``."""
     found = _CLASS_IN_FILE.match(str(path))
     if found is None:
         raise InputError(
@@ -188,7 +191,7 @@ def module_factory(path: Any) -> UserFactory:
 
 
 def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for which the constructor has a parameter of the same name."""
+    """Return the settings in `ours` for which the constructor has a parameter of the same name."""
     if not isinstance(path, str):
         return {}
     known = parameters_of(module_factory(path))
@@ -196,7 +199,7 @@ def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
-    """Raise an error for settings without effect, unless the constructor received them."""
+    """Raise an error for settings in `ours` that have no effect and are not passed to the constructor."""
     taken = shared_settings(path, ours)
     for key in (k for k, v in ours.items() if v is not None and k not in taken):
         raise InputError(f"`{key}` has no effect, because {why}; remove it")
@@ -213,13 +216,13 @@ def _copied(module: Any) -> Any:
 
 
 def _place(module: Any, device: str) -> str:
-    """Return the device to run on: `device`, or the module's device if `device` is the CPU."""
+    """Return the device to run on: `device`, or the module's own device if `device` is ``cpu``."""
     tensor = next(iter([*module.parameters(), *module.buffers()]), None)
     return device if tensor is None or device != "cpu" else str(tensor.device)
 
 
 def required_inputs(module: Any) -> int:
-    """Return the number of arguments that the `forward` of a module requires."""
+    """Return the number of required arguments of a module's `forward`."""
     found = parameters_of(module.forward).values()
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in plain and p.default is p.empty for p in found)
@@ -231,7 +234,7 @@ def state_dict(file: Path) -> Mapping[str, Any]:
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as e:  # pickle, zip and torch errors, without a common base
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise InputError(f"{file} is not a weight file that torch can load safely: {reason}") from e
+        raise InputError(f"{file}: torch cannot safely load this file as weights: {reason}") from e
     inner = next((loaded[k] for k in _INSIDE if isinstance(loaded, dict) and k in loaded), loaded)
     state = inner if isinstance(inner, dict) else loaded
     if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
@@ -240,7 +243,7 @@ def state_dict(file: Path) -> Mapping[str, Any]:
 
 
 def load_weights(network: Any, state: Mapping[str, Any], complaint: str) -> None:
-    """Load weights into a network. The error lists names that are missing or unexpected."""
+    """Load weights into a network. If names are missing or unexpected, the error lists them."""
     own = network.state_dict()
     wrong = {
         "missing": [k for k in own if k not in state],

@@ -2,9 +2,9 @@
 """Run a torch network on patches: in evaluation mode, batched, deterministic, in plain float32.
 
 On the CPU, NumPy resizes and scales patches, item by item. Other devices receive uint8 patches and resize and
-scale them there. Their batches may contain patches of several items, and copies run while the network
-computes. All these batches have the same shape, the last one padded with zeros. The values of a row therefore
-do not depend on other items.
+scale them. On these, a batch may contain patches of several items, and copies run while the network computes.
+All batches have the same shape, and the last one is padded with zeros. The descriptor of a patch therefore
+does not depend on other items.
 """
 
 from __future__ import annotations
@@ -30,23 +30,25 @@ IN_FLIGHT = 2
 """Number of batches that a device processes while the next batch is assembled."""
 UPLOAD_BYTES = 8 << 20
 UPLOADS = 4
-"""Size and number of the pinned upload buffers; pinning memory is slow."""
+"""Number of pinned upload buffers. They are reused, because pinning memory is slow."""
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def check_torch_device(device: str, where: str) -> Any:
-    """Return the device. Raise an error if this machine does not have it."""
+    """Return the torch device. Raise an error if this machine does not have it."""
     try:
         found = torch.device(device)
         torch.zeros(1, device=found)
     except (RuntimeError, AssertionError) as e:
-        raise InputError(f"{where}: device {device!r} is not available: {str(e).splitlines()[0]}") from e
+        raise InputError(
+            f"{where}: device {device!r} is not available ({str(e).splitlines()[0]}); use another --device"
+        ) from e
     return found
 
 
 @contextmanager
 def plain_float32() -> Iterator[None]:
-    """Disable gradients, TF32 and algorithm search, so that equal input gives bit-identical output."""
+    """Disable gradients, TF32 and algorithm search, so that equal inputs give bit-identical outputs."""
     backends: Any = torch.backends
     flags = {"enabled": True, "benchmark": False, "deterministic": True}
     wanted: list[tuple[Any, str, Any]] = [(backends.cudnn, name, value) for name, value in flags.items()]
@@ -72,11 +74,11 @@ def plain_float32() -> Iterator[None]:
 
 
 class NetworkRunner:
-    """Descriptors of patches by a network from (b, 1, size, size) to (b, d).
+    """Runner of a patch network from (b, 1, size, size) to descriptors (b, d).
 
     `batch` is the number of patches per call (default 256 on the CPU, `DEVICE_BATCH` elsewhere). If memory is
-    insufficient, `batch` is halved repeatedly, which `warnings` reports once. `on_device` selects where
-    patches are resized and scaled; by default on the device unless that is the CPU.
+    insufficient, `batch` is halved repeatedly, and `warnings` gets one message. `on_device` selects whether
+    patches are resized and scaled on the device; by default they are, unless the device is the CPU.
     """
 
     def __init__(
@@ -149,7 +151,10 @@ class NetworkRunner:
         return np.concatenate(parts) if parts else np.empty((0, self._columns), np.float32)
 
     def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
-        """Return the network's output (b, d) for a block. None if out of memory; `batch` is then halved."""
+        """Return the network's output (b, d) for a batch. None if out of memory; `batch` is then halved.
+
+        `fed` calls the network on the batch `block`.
+        """
         try:
             with plain_float32():
                 given = fed(block)
@@ -158,7 +163,7 @@ class NetworkRunner:
                 if not isinstance(found, torch.Tensor) or found.ndim < 1 or len(found) != rows:
                     shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
                     raise InputError(
-                        f"{self.where}: the network returned {shape} for {rows} patches, expected (n, d)"
+                        f"{self.where}: the network returned {shape} for {rows} patches; return (n, d)"
                     )
                 found = found.detach().float().reshape(rows, -1)
                 self._columns = found.shape[1]
@@ -170,7 +175,7 @@ class NetworkRunner:
         return None
 
     def halve(self) -> None:
-        """Halve the batch size from now on and warn once."""
+        """Halve the batch size for all later calls, and warn the first time."""
         self.batch = max(1, self.batch // 2)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -222,7 +227,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 @dataclass
 class _Item:
-    """Patches of one item in the pipeline. `left` counts the patches without values."""
+    """Patches of one item in the pipeline. `left` is the number of patches without descriptors."""
 
     left: int
     values: Array | None = None
@@ -231,7 +236,7 @@ class _Item:
 
 @dataclass(eq=False)
 class _Batch:
-    """A batch of patches on the device, the items and rows they belong to, and the downloaded values."""
+    """A batch of patches on the device, the items and rows they belong to, and the downloaded descriptors."""
 
     pixels: Any
     rows: int = 0
@@ -243,7 +248,7 @@ class _Batch:
 
 
 class _Pipeline:
-    """One stream of items through a runner, with concurrent upload, network and download on CUDA."""
+    """State of one `NetworkRunner.stream`: on CUDA, upload, network and download run concurrently."""
 
     def __init__(self, runner: NetworkRunner) -> None:
         self.runner = runner
@@ -257,7 +262,7 @@ class _Pipeline:
         self.now: _Batch | None = None
 
     def run(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
-        """Yield descriptors in the order of the items."""
+        """Yield the descriptors of each item, or its exception, in order."""
         waiting: deque[_Item] = deque()
         for patches in payloads:
             item = _Item(len(patches))
@@ -281,7 +286,7 @@ class _Pipeline:
             yield item.error or (none if item.values is None else item.values)
 
     def _take(self, item: _Item, patches: Array) -> None:
-        """Put the patches of an item into batches and launch full ones."""
+        """Append the patches of an item to the current batch, and start the network on each full batch."""
         done = 0
         try:
             while done < len(patches) and item.error is None:
@@ -300,7 +305,7 @@ class _Pipeline:
             item.error = e
 
     def _begun(self, side: int) -> _Batch:
-        """Return an empty batch; reuse the memory of a finished one."""
+        """Return an empty batch for patches of `side` pixels. Reuse the memory of a finished batch."""
         size = self.runner.batch
         for old in self.spare:
             if old.pixels.shape == (size, side, side):
@@ -322,7 +327,7 @@ class _Pipeline:
         return self._begun(side)
 
     def _upload(self, batch: _Batch, patches: Array) -> None:
-        """Append patches to a batch."""
+        """Append patches to a batch on the device."""
         if not self.is_cuda:
             some = torch.from_numpy(np.require(patches, np.uint8, ("C", "W")))
             batch.pixels[batch.rows : batch.rows + len(patches)] = some
@@ -348,7 +353,7 @@ class _Pipeline:
             batch.rows += len(some)
 
     def _launch(self) -> None:
-        """Run the network on the current batch and start the download of its values."""
+        """Start the network on the current batch and the download of its descriptors."""
         batch, self.now = self.now, None
         if batch is None or not batch.rows:
             return
@@ -381,7 +386,7 @@ class _Pipeline:
             batch.there = self.down.record_event()
 
     def _land(self) -> None:
-        """Wait for the values of the oldest batch and pass them to its items."""
+        """Wait for the descriptors of the oldest batch and assign them to its items."""
         batch = self.flying.popleft()
         if self.is_cuda:
             batch.there.synchronize()

@@ -28,7 +28,7 @@ Parts = tuple[Any, ...]
 
 
 def as_array(given: Any, where: str) -> NDArray[Any]:
-    """Convert the output of a method (array, list or tensor) to an array of numbers."""
+    """Convert the output of a method (array, list or tensor) to a numeric array."""
     made = output_array(given, where, f"rows differ in length; {FORMS}")
     if made.dtype == object or made.dtype.kind not in "biuf":
         raise InputError(f"{where}: found {made.dtype}; {FORMS}")
@@ -44,10 +44,10 @@ def check_kind(thing: Any, name: str) -> str | None:
 
 
 def output_form(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
-    """Return the form of a method's output, ``pairs`` or ``dense``, and its arrays.
+    """Return the form of a method's output, ``pairs`` (points) or ``dense`` (a flow), and its arrays.
 
-    If the first array has two dimensions, it contains points. If it has three, it is a flow. `kind` is the
-    form that the method declares.
+    A first array with two dimensions contains points, and one with three is a flow. `kind` is the form that
+    the method declares; an output of the other form is an error.
 
     >>> output_form(np.zeros((4, 5, 2)), None, "here")[0], output_form(([[1, 2]], [[3, 4]]), None, "here")[0]
     ('dense', 'pairs')
@@ -82,17 +82,17 @@ confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
 
 
 def _rows(given: Any) -> bool:
-    """Return whether the first element of a list is an array rather than a row of numbers."""
+    """Return whether a list consists of arrays rather than rows of numbers."""
     return np.ndim(given) != 1 or len(given) == 0
 
 
 def point_array(given: Any, where: str, what: str, count: int | None = None) -> NDArray[np.float64]:
-    """Check that points (n, 2) are finite and, if given, have `count` rows. Return them as float64."""
+    """Check that points (n, 2) are finite and that n equals `count`, if given. Return them as float64."""
     made = as_array(given, where)
     if made.size == 0 and made.ndim < 2:
         made = made.reshape(0, 2)
     if made.ndim != 2 or made.shape[1] != 2:
-        raise InputError(f"{where}: {what} has shape {made.shape}, expected (n, 2)")
+        raise InputError(f"{where}: {what} has shape {made.shape}; return (n, 2)")
     if count is not None and len(made) != count:
         raise InputError(f"{where}: {len(made)} {what} for {count} points; return one row for every point")
     points = made.astype(np.float64)
@@ -106,7 +106,7 @@ def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
     """Return a fundamental matrix or homography (3, 3) as float64. All NaN means that none was found."""
     made = as_array(given, where)
     if made.shape != (3, 3):
-        raise InputError(f"{where}: {what} has shape {made.shape}, expected (3, 3)")
+        raise InputError(f"{where}: {what} has shape {made.shape}; return (3, 3)")
     matrix = made.astype(np.float64)
     if not np.isfinite(matrix).all() and not np.isnan(matrix).all():
         raise InputError(f"{where}: {what} has NaN or infinite values; return all NaN if no matrix was found")
@@ -123,7 +123,10 @@ def match_arrays(
     """
     first, second = point_array(parts[0], where, "points0"), point_array(parts[1], where, "points1")
     if len(first) != len(second):
-        raise InputError(f"{where}: points0 and points1 differ in shape: {first.shape}, {second.shape}")
+        raise InputError(
+            f"{where}: points0 and points1 differ in shape: {first.shape}, {second.shape}; return "
+            "equal shapes"
+        )
     for side, (points, size) in enumerate(zip((first, second), sizes, strict=True)):
         if size is not None and len(points):
             check_inside(points, size, f"{where}: points{side}")
@@ -131,7 +134,7 @@ def match_arrays(
     if len(parts) == 3 and parts[2] is not None:
         confidence = as_array(parts[2], where).astype(np.float64)
         if confidence.shape != (len(first),):
-            raise InputError(f"{where}: confidence has shape {confidence.shape}, expected ({len(first)},)")
+            raise InputError(f"{where}: confidence has shape {confidence.shape}; return ({len(first)},)")
         if not np.isfinite(confidence).all():
             i = int(np.argmin(np.isfinite(confidence)))
             raise InputError(f"{where}: confidence[{i}] is NaN or infinite; remove such matches")
@@ -152,7 +155,10 @@ def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str)
 
 
 def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
-    """Return `flow` float32 (h, w, 2) and, if given, `flow_confidence`; a mask is a confidence of 0 or 1."""
+    """Return `flow` float32 (h, w, 2) and, if given, `flow_confidence` (h, w).
+
+    A mask becomes a confidence of 0 or 1.
+    """
     checked = flow_parts(parts, where)
     out = {"flow": checked["flow"]}
     for label, values in checked.items():
@@ -172,7 +178,7 @@ def flow_parts(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
             continue
         values = as_array(part, where)
         if values.ndim != 2:
-            raise InputError(f"{where}: {label} has shape {values.shape}, expected (height, width)")
+            raise InputError(f"{where}: {label} has shape {values.shape}; return (height, width)")
         out[label] = values
     return out
 
@@ -188,22 +194,26 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
 
     `thing` has one of
 
-    * ``match(image1, image2)``: (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) in original pixels, the
-      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. If the
-      object declares ``kind = "pairs"`` or ``"dense"``, the other form is an error. A mapping of the arrays
-      named below is accepted as well;
-    * ``match_points(image1, image2, points)``: positions in image 2 of the points (q, 2) of image 1; called
-    for pairs with query points, in addition to ``match`` if the object has it;
-    * ``lookup_item(item)``: a mapping of the arrays, for files.
+    * ``match(image1, image2)``: returns (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) in original
+      pixels, with the centre of the first pixel at (0, 0), or a flow (h, w, 2) on image 1[, mask[, confidence
+      (h, w)]]. An object that declares ``kind = "pairs"`` must return points, and one with ``kind = "dense"``
+      a flow. A mapping of the features named below is accepted as well;
+    * ``match_points(image1, image2, points)``: returns positions in image 2 of the points (q, 2) of image 1.
+      It is called for pairs with query points, in addition to ``match`` if the object has both;
+    * ``lookup_item(item)``: returns a mapping of the features, read from files.
 
     Images are uint8 (h, w, 3) RGB, or (h, w) if the object has ``colour = "grey"``. The payload of an item is
-    (image0, image1), followed by `queries` if the item has query points. The features are `points0`,
-    `points1` and, if given, `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or
-    `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN for points without one; or a matrix `F` or
-    `H` (3, 3) from image 1 to image 2, NaN if none was found. `distance` is ignored. `on_bad` must be
-    ``error``.
+    (image0, image1), followed by `queries` if the item has query points. The features are one of
 
-    A built-in object with ``match_stream(pairs)`` receives many pairs of images at a time and yields what
+    * `points0`, `points1` and, if given, `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints,
+      (1,));
+    * `flow` float32 with `flow_confidence`;
+    * `answers` (q, 2): positions of the query points, NaN if unknown;
+    * a matrix `F` or `H` (3, 3) from image 1 to image 2, NaN if none was found.
+
+    `distance` is ignored. `on_bad` must be ``error``.
+
+    A built-in object with ``match_stream(pairs)`` receives many image pairs at a time and yields what
     ``match`` returns for each, in order.
     """
     if on_bad != "error":
@@ -264,11 +274,11 @@ def _grey(payload: Any) -> _GreyPair:
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
-    """Return a function that calls the `match` or `match_points` of an object on an image pair."""
+    """Return a function that calls the `match` and `match_points` of an object on an image pair."""
     if hasattr(thing, "lookup_item"):
         return lambda item, payload: [_one_way(thing.lookup_item(view_for_user(thing, item)))]
     if not any(hasattr(thing, edge) for edge in EDGES):
-        raise InputError(f"method {name!r} has no match(image1, image2); a method on image pairs needs it")
+        raise InputError(f"method {name!r}: match(image1, image2) is missing; add it to the class")
 
     def call(item: Item, payload: Any) -> list[Any]:
         def images(used_again: bool = False) -> list[Any]:
@@ -286,7 +296,8 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
             made.append((both["flow1"], both.get("mask1"), both.get("conf1")))
         if not made:
             raise InputError(
-                f"{name} has only match_points, but {item.key} has no query points; add match(image1, image2)"
+                f"{name}: the class has only match_points, but {item.key} has no query points; add "
+                "match(image1, image2)"
             )
         return made
 
@@ -294,7 +305,10 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
 
 
 def _one_way(found: Any) -> Any:
-    """Reduce an output with flows in both directions to the flow on image 1. Return others unchanged."""
+    """Return the flow on image 1 from an output with flows in both directions.
+
+    Other outputs are unchanged.
+    """
     if not isinstance(found, Mapping) or "flow1" not in found or "flow" in found:
         return found
     names = {"flow1": "flow", "conf1": "flow_confidence"}
@@ -302,7 +316,10 @@ def _one_way(found: Any) -> Any:
 
 
 def _checked(made: Any, kind: str | None, sizes: Sizes, count: int | None, where: str) -> Arrays:
-    """Return the checked features of a pair."""
+    """Check what a method returned for a pair, and return it as named feature arrays.
+
+    `count` is the number of query points, None without them.
+    """
     if isinstance(made, Mapping):
         return _named(made, kind, sizes, count, where)
     form, parts = output_form(made, kind, where)
@@ -329,8 +346,8 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
             out[matrix] = matrix_array(made[matrix], where, matrix)
     if not out:
         raise InputError(
-            f"{where}: expected points0 and points1, a flow, answers, F or H; "
-            f"found {', '.join(made) or 'nothing'}"
+            f"{where}: found {', '.join(made) or 'nothing'}; return points0 and points1, a flow, "
+            "answers, F or H"
         )
     return out
 

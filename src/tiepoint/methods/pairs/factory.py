@@ -39,7 +39,7 @@ _OURS = re.compile(r"(?P<sep>[?&])(?P<key>matcher|ratio)=(?P<value>[^&+@]*)")
 def split_matcher(text: str) -> tuple[str, dict[str, str]]:
     """Split a keypoint specification into the method and the parameters of the matcher.
 
-    Matcher parameters may follow the method, its detector or a transform.
+    Matcher parameters (``matcher``, ``ratio``) may follow the method, its detector or a transform.
 
     >>> split_matcher("sift?max_features=500&matcher=mnn&ratio=0.8+rootsift")
     ('sift?max_features=500+rootsift', {'matcher': 'mnn', 'ratio': '0.8'})
@@ -49,7 +49,7 @@ def split_matcher(text: str) -> tuple[str, dict[str, str]]:
     given: dict[str, str] = {}
     while found := _OURS.search(text):
         if found["key"] in given:
-            raise InputError(f"parameter {found['key']!r} is given twice in {text!r}")
+            raise InputError(f"{text!r}: the parameter {found['key']!r} is given twice; remove one")
         given[found["key"]] = found["value"]
         rest = text[found.end() :]
         if found["sep"] == "?" and rest.startswith("&"):
@@ -61,8 +61,8 @@ def split_matcher(text: str) -> tuple[str, dict[str, str]]:
 def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
     """Return the family in which a name is looked up: pairs first, then keypoints, then dense.
 
-    ``DESCRIPTOR@DETECTOR`` and specifications with matcher parameters (`given`) belong to the family
-    keypoints. An unknown name raises an error that lists all known names.
+    ``DESCRIPTOR@DETECTOR`` and specifications with matcher parameters (`given`) are keypoint methods. An
+    unknown name raises an error that lists all known names.
 
     >>> from ..spec import parse_spec
     >>> family_of(parse_spec("sift"), {}), family_of(parse_spec("dis"), {})
@@ -94,8 +94,8 @@ def choose_family(thing: Any) -> str:
 def family_of_geometry(method: Any) -> str:
     """Return the family of a method for image sequences: ``keypoints`` (single images) or ``pairs``.
 
-    The family pairs contains keypoint methods with a matcher, pair matchers, flows and match files. It also
-    contains classes and objects that have ``match`` and do not detect keypoints.
+    Keypoint methods with a matcher, pair matchers, flows and match files belong to ``pairs``. So do classes
+    and objects that have ``match`` and do not detect keypoints.
 
     >>> [family_of_geometry(m) for m in ("sift", "sift?matcher=mnn", "dis", "constant", "oracle")]
     ['keypoints', 'pairs', 'pairs', 'keypoints', 'pairs']
@@ -130,7 +130,7 @@ def family_of_geometry(method: Any) -> str:
 
 
 def _sees_pairs(thing: Any) -> str:
-    """Return the family of a class or object by its method names, ignoring ``lookup_item``."""
+    """Return the family of a class or object, judging by its method names except ``lookup_item``."""
     thing = as_network(thing, "pairs", "cpu")
     edges = set(EDGES) - {"lookup_item"}
     finds = any(hasattr(thing, edge) for edge in KEYPOINT_EDGES)
@@ -151,14 +151,15 @@ def _of_files(path: str) -> str:
 
 
 _NUMBERS = count()
-"""Counter that distinguishes methods whose config does not determine their output."""
+"""Counter that gives uncacheable methods distinct keys in memory."""
 
 
 def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Method:
-    """Return a keypoint method with a matcher; `given` are ``matcher`` (default `mnn`) and ``ratio``.
+    """Combine a keypoint method with a matcher into a method on image pairs.
 
-    The matcher is part of the name and of the cache key. Keypoints of an image that occurs in many pairs are
-    computed once per process, up to a limit of memory. Those of costly methods are stored on disk as well.
+    `given` are the parameters ``matcher`` (default `mnn`) and ``ratio``, which become part of the name and
+    the cache key. An image in several pairs is described once per process, within a memory limit. If the
+    keypoint method is costly, its features are also stored on disk.
     """
     matcher = Matcher.of(given)
     config, why = matcher.config()
@@ -211,18 +212,21 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
 
 
 def with_image_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Method:
-    """Return a keypoint method for tasks that match all images of a scene.
+    """Return a keypoint method for tasks that match all images of a scene, with a matcher in its config.
 
-    The features are those of the keypoint method. `meta` has the parameters of the matcher, and `config` its
-    settings. Without parameters, COLMAP's keypoints have COLMAP's matcher.
+    The features are those of the keypoint method. `meta` has the matcher parameters. Without parameters,
+    COLMAP's keypoints are matched by COLMAP and others by the default matcher.
     """
     own = base.config.get("method") == COLMAP_SIFT
     given = dict(given) or ({"matcher": COLMAP} if own else {})
     if given.get("matcher") == COLMAP:
         if not own:
-            raise InputError(f"matcher={COLMAP} needs the descriptors of colmap-sift; use mnn or nn")
+            raise InputError(
+                f"matcher={COLMAP} works only on the descriptors of colmap-sift; use matcher=mnn or "
+                "matcher=nn"
+            )
         if "ratio" in given:
-            raise InputError(f"matcher={COLMAP} has a ratio of its own (0.8); use matcher=mnn with `ratio`")
+            raise InputError(f"matcher={COLMAP} has a fixed ratio (0.8); remove `ratio` or use matcher=mnn")
         config, why, label = {"matcher": COLMAP, "revision": 1}, None, ""
     else:
         matcher = Matcher.of(given)
@@ -247,7 +251,10 @@ def image_items(item: Item, payload: Any) -> list[Item]:
     """Return the two images of a pair as items, identified by name and pixels."""
     images = item.images or (ImageFacts(f"{item.key}/0"), ImageFacts(f"{item.key}/1"))
     if len(images) != 2:
-        raise InputError(f"{item.key} has {len(images)} images; a keypoint matcher needs two")
+        raise InputError(
+            f"{item.key} has {len(images)} images, but a keypoint matcher needs two; choose a method "
+            "for pairs"
+        )
     contents = ["", ""] if payload is None else [hash_array(np.ascontiguousarray(i)) for i in payload[:2]]
     return [Item(image_key(f.name), c) for f, c in zip(images, contents, strict=True)]
 

@@ -29,10 +29,10 @@ class MatchFiles:
     """Matches read from files, in any layout that `formats.matches.detect_layout` supports.
 
     `offset` is added to all coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top`
-    is the number of matches to use, highest confidence first. `resize` is the size of the resized images if
-    points are in their pixels: ``640x480``, ``1600`` (the longer side) or ``none``. It is applied before
-    `offset`. A pair stored from image 1 to image 0 is reversed. With `verified`, matches of a COLMAP database
-    are the inliers of its two-view geometries.
+    selects the matches with the highest confidence. If points are in pixels of resized images, `resize`
+    states their size: ``640x480``, ``1600`` (the longer side) or ``none``. Points are rescaled before
+    `offset` is added. If the files store a pair in reverse order, its matches are reversed. `verified`
+    selects the inliers of the two-view geometries in a COLMAP database.
     """
 
     def __init__(
@@ -53,7 +53,9 @@ class MatchFiles:
             )
         if verified:
             if not isinstance(found, ColmapDatabase):
-                raise InputError(f"files:{path} contains {found.what}; remove `verified`")
+                raise InputError(
+                    f"files:{path} contains {found.what}, which has no verified matches; remove `verified`"
+                )
             found = ColmapDatabase(found.path, verified=True)
         self.source: MatchSource = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
@@ -91,11 +93,11 @@ class MatchFiles:
     def _found(self, item: Item) -> tuple[Any, bool]:
         found = self._find(item)
         if found is None:
-            raise InputError(f"{self.root}: the matches of the pair {item.key} are missing")
+            raise InputError(f"{self.root}: the matches of the pair {item.key} are missing; add them")
         return found
 
     def has_item(self, item: Item) -> bool:
-        """Return whether there are matches for a pair, in either direction."""
+        """Return whether the files have matches for a pair, in either image order."""
         return self._find(item) is not None
 
     def check_items(self, items: Sequence[Item]) -> None:
@@ -104,7 +106,9 @@ class MatchFiles:
         problems = [f"no matches for the pair {key}" for key in absent]
         if absent and len(absent) == len(items):
             names = [re.sub(r"\|", "/", name) for name in list(self.source.pairs)[:3]]
-            problems.append(f"the folder has {self.source.what} of these pairs: {', '.join(names) or 'none'}")
+            problems.append(
+                f"the folder has {self.source.what} for these pairs: {', '.join(names) or 'none'}"
+            )
         taken: dict[str, str] = {}
         remarks: dict[str, int] = {}
         for item in items:
@@ -113,7 +117,10 @@ class MatchFiles:
                 continue
             other = taken.setdefault(_shown(found[0]), item.key)
             if other != item.key and not _same_images(item, other, items):
-                problems.append(f"{item.key} and {other} have the same matches, {_shown(found[0])}")
+                problems.append(
+                    f"{item.key} and {other} are read from the same matches, {_shown(found[0])}; give each "
+                    "pair its own"
+                )
             for remark in self.source.remarks(found[0]):
                 remarks[remark] = remarks.get(remark, 0) + 1
         if problems:
@@ -121,7 +128,10 @@ class MatchFiles:
         self.warnings[:] = [f"{self.root}, {n} of {len(items)} pairs: {what}" for what, n in remarks.items()]
 
     def item_key(self, item: Item) -> str:
-        """Hash the files of a pair, its position in them, and the image sizes used to rescale its points."""
+        """Return a hash of a pair's match files and its location in them.
+
+        It includes the image sizes if points are rescaled.
+        """
         place, flipped = self._found(item)
         sizes = [list(image.size or ()) for image in item.images] if self.source.resized else []
         files = [hash_file(f) for f in self.source.files(place)]
@@ -145,24 +155,27 @@ class MatchFiles:
 
     def _original(self, points: NDArray[Any], item: Item, side: int, name: str) -> NDArray[np.float64]:
         if points.ndim != 2 or points.shape[1] != 2:
-            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}, expected (n, 2)")
+            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}; write (n, 2)")
         made = points.astype(np.float64)
         if self.source.resized:
             size = item.images[side].size if len(item.images) == 2 else None
             if size is None:
-                raise InputError(f"{item.key}: rescaling points needs the size of image {side}; state it")
+                raise InputError(
+                    f"{item.key}: rescaling points needs the size of image {side}, which is unknown; add it "
+                    "to the dataset"
+                )
             made = made / superglue_size(size, self.resize or (-1,)).scale
         return made + self.offset if self.offset else made
 
 
 def pair_query(item: Item) -> PairQuery:
-    """Return the names by which a pair is looked up."""
+    """Return the names under which the matches of a pair are searched in the files."""
     names = [image.name for image in item.images]
     return PairQuery(item.key, (names[0], names[1])) if len(names) == 2 else PairQuery(item.key)
 
 
 def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
-    """Parse ``resize`` and return one or two numbers; (-1,) for ``none``, None if not given.
+    """Return the size given by `resize`: (width, height), (longer side,), (-1,) for ``none``, or None.
 
     >>> parsed_resize("640x480"), parsed_resize(1600), parsed_resize(None), parsed_resize("")
     ((640, 480), (1600,), (-1,), None)
@@ -187,9 +200,12 @@ def format_resize(resize: tuple[int, ...] | None) -> str | None:
 
 
 def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
-    """Reverse the matches of a pair. A flow or answers cannot be reversed."""
+    """Swap the images of a pair's matches. Raise an error for a flow or answers, which cannot be reversed."""
     if {"flow", "answers"} & set(arrays):
-        raise InputError(f"{where} exists only for the reversed pair; flows and answers cannot be reversed")
+        raise InputError(
+            f"{where} exists only for the reversed pair, and flows and answers cannot be reversed; "
+            "compute it for the pair"
+        )
     swapped = {
         "points0": "points1",
         "points1": "points0",
@@ -210,12 +226,12 @@ def _same_images(item: Item, key: str, items: Sequence[Item]) -> bool:
 
 
 def _shown(place: Any) -> str:
-    """Return the location of a pair's matches without its folder, for messages."""
+    """Return the location of a pair's matches for messages, without the folder."""
     return place.name if isinstance(place, Path) else str(place)
 
 
 def family_of_folder(path: str) -> str:
-    """Return ``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
+    """Return the family of a folder: ``pairs`` (matches), ``keypoints`` (features) or ``dense`` (flows)."""
     root = Path(path).expanduser()
     if not holds_files(root) or detect_match_layout(root) is not None:
         return "pairs"

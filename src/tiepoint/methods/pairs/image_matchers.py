@@ -20,9 +20,9 @@ Points = NDArray[np.float64]
 class Klt:
     """KLT tracker: corners of image 1 are tracked to image 2 and back by pyramidal Lucas-Kanade.
 
-    The initial displacement is the global image shift, estimated by phase correlation. A track is returned if
-    tracking back ends within `back_px` of its start. Its confidence is 1 - distance / `back_px`. The tracker
-    works for small motions and fails if the camera rolls.
+    The initial displacement is a global image shift, estimated by phase correlation. A track is returned if
+    the point tracked back is within `back_px` of its start. Its confidence is 1 - distance / `back_px`. The
+    tracker works for small motions and fails if the camera rotates about its optical axis.
     """
 
     name = "klt"
@@ -55,13 +55,13 @@ class Klt:
 
 
 def _padded(grey: Image, height: int, width: int) -> Image:
-    """Pad an image below and to the right with its mean."""
+    """Pad an image at the bottom and right with its mean value."""
     more = ((0, height - grey.shape[0]), (0, width - grey.shape[1]))
     return np.ascontiguousarray(np.pad(grey, more, constant_values=round(float(grey.mean()))))
 
 
 def _shift(first: Image, second: Image) -> NDArray[np.float32]:
-    """Return the shift (2,) from the first image to the second."""
+    """Return the translation (2,) from the first image to the second, in pixels."""
     one, two = (np.asarray(i, np.float32) for i in (first, second))
     moved, _ = cv2.phaseCorrelate(one - one.mean(), two - two.mean())
     return np.asarray(moved, np.float32)

@@ -56,7 +56,7 @@ class FeatureMemo:
 
     @contextmanager
     def bypassed(self) -> Iterator[None]:
-        """Bypass the cache within this context, so that timings include all work."""
+        """Bypass the memory cache within this context, so that timings include all work."""
         self._paused = True
         try:
             yield
@@ -65,7 +65,7 @@ class FeatureMemo:
 
     @contextmanager
     def stored_in(self, disk: ImageStore) -> Iterator[None]:
-        """Keep costly features on disk as well within this context."""
+        """Store costly features also in `disk` within this context."""
         before, self._disk = self._disk, disk
         try:
             yield
@@ -73,7 +73,7 @@ class FeatureMemo:
             self._disk = before
 
     def get(self, key: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return the cached value of a key; compute it if it is missing."""
+        """Return the cached features of `key`. If missing, compute them by `make`."""
         if self._paused:
             started = time.perf_counter()
             arrays = make()
@@ -96,9 +96,9 @@ class FeatureMemo:
     def of_images(
         self, images: Sequence[ImageOf], make: Callable[[list[ImageOf]], list[Arrays]]
     ) -> list[Arrays]:
-        """Return the features of images. `make` computes the missing ones, each image once.
+        """Return the features of images, from the cache or computed by `make`, each image once.
 
-        The features depend on the pixels and the method alone, not on the name of the image.
+        The features depend on the pixels and the method alone. Images of different names may share them.
         """
         keys = [method_key(i.method.config, [i.item.content]) for i in images]
         found: dict[str, Arrays] = {}

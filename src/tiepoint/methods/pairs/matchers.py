@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Nearest row `second` of each row `first`, the two smallest distances, and whether they are mutual."""
+    """For each row `first`: its nearest row `second`, the two smallest distances, whether it is mutual."""
 
     first: Ints
     second: Ints
@@ -44,9 +44,10 @@ def nearest_both_ways(
 ) -> FirstNeighbours:
     """Find the nearest descriptor in b for each row of a, and whether the two are mutual neighbours.
 
-    Ties go to the first row in the order of `rows_b`, and of `rows_a` in the reverse direction. Trap: with
-    rows in file order a constant descriptor matches row 0 to row 0, which may be correct. Pass rows in random
-    order to break ties independently of the ground truth. The result is empty if a or b has no rows.
+    `rows_a` and `rows_b` select the rows to compare. Ties go to the first row in `rows_b`, and in the reverse
+    direction to the first in `rows_a`. Trap: with rows in file order, a constant descriptor matches row 0 to
+    row 0, which may be correct. Pass rows in random order to break ties independently of the ground truth.
+    The result is empty if either has no rows.
 
     >>> x = np.array([[0.0], [5.0]])
     >>> nearest_both_ways(x, x[::-1] + 0.5, np.arange(2), np.arange(2), distance="l2").second.tolist()
@@ -64,7 +65,9 @@ def nearest_both_ways(
 
 
 def within_ratio(found: FirstNeighbours, ratio: float) -> NDArray[np.bool_]:
-    """Return whether d1/d2 is below the ratio. False if there is no second candidate or if d2 is 0.
+    """Return whether the distance ratio d1/d2 of each match is below `ratio`.
+
+    False if there is no second candidate or if d2 is 0.
 
     >>> none = np.arange(3)
     >>> two = np.array([2.0, 0.0, np.inf])
@@ -126,10 +129,13 @@ class Matcher:
         if not file.endswith(".py"):
             raise UnknownNameError("matcher", name, [*MATCHERS, "FILE.py:CLASS"])
         if ratio is not None:
-            raise InputError(f"`ratio` applies to nn and mnn only; {attribute} selects its matches itself")
+            raise InputError(
+                f"`ratio` has no effect on {attribute}, which selects its matches itself; remove it or "
+                "use nn or mnn"
+            )
         made = load_from_file(file, attribute)()
         if not hasattr(made, "match"):
-            raise InputError(f"{name} has no match(features1, features2); add this method to the class")
+            raise InputError(f"{name}: match(features1, features2) is missing; add it to the class")
         return cls(name, None, made)
 
     @property
@@ -139,7 +145,7 @@ class Matcher:
         return f"matcher={shown}" + ("" if self.ratio is None else f"&ratio={self.ratio:g}")
 
     def config(self) -> tuple[dict[str, Any], str | None]:
-        """Return the matcher's config, and the reason why features cannot be cached (None if they can)."""
+        """Return the matcher's config, and the reason why its matches cannot be cached or None."""
         if self.own is None:
             return {"matcher": self.name, "ratio": self.ratio, "revision": REVISION}, None
         config, why = config_of(self.own, distance="", device="cpu", on_bad="error")
@@ -178,11 +184,11 @@ def _ratio(text: str | None) -> float | None:
 
 
 def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> Matches:
-    """Return the matches of a user's object.
+    """Return the matches that a user's matcher finds.
 
     `match` receives the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
-    returns index pairs (m, 2), or (pairs, distances). Without distances, descriptor distances are used. Row
-    numbers that do not exist raise `InputError`.
+    returns pairs of row numbers (m, 2), or (pairs, distances). Without distances, descriptor distances are
+    computed. Row numbers that do not exist raise `InputError`.
     """
     made: Any = matcher.match(a, b)
     pairs, given = made if isinstance(made, tuple) else (made, None)
@@ -191,7 +197,8 @@ def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> M
     if len(rows) and ((rows < 0).any() or (rows >= limit).any()):
         bad = int(np.argmax(((rows < 0) | (rows >= limit)).any(axis=1)))
         raise InputError(
-            f"{text}: match {bad} has rows {rows[bad].tolist()}, but there are {limit.tolist()} keypoints"
+            f"{text}: match {bad} has rows {rows[bad].tolist()}, but there are {limit.tolist()} "
+            "keypoints; return row numbers of keypoints"
         )
     first, second = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
     if given is None:

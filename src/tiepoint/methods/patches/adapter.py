@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapter for patch methods: build `extract(item, patches)` from a descriptor or a features provider."""
+"""Adapter for patch methods: build `extract(item, patches)` from a user's or built-in object."""
 
 from __future__ import annotations
 
@@ -83,9 +83,8 @@ class PatchExtract:
 def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> PatchExtract:
     """Return the `extract` of a patch method.
 
-    `thing` has ``describe(patches)`` or ``lookup(sequence, image)``. An object with ``lookup`` is a features
-    provider: it returns stored descriptors of an image. Built-in methods may have ``lookup_item(item, rows)``
-    instead.
+    `thing` has ``describe(patches)``, which computes descriptors, or ``lookup(sequence, image)``, which
+    returns the stored descriptors of an image. Built-in methods may have ``lookup_item(item, rows)`` instead.
     """
     return PatchExtract(thing, name, distance, on_bad)
 
@@ -95,7 +94,7 @@ def _rows(item: Item, payload: Any) -> int:
 
 
 def _is_called_with_patches(thing: Any) -> bool:
-    """Return whether user code receives patches: it has neither ``lookup`` nor ``lookup_item``."""
+    """Return whether user code receives patches, because it has neither ``lookup`` nor ``lookup_item``."""
     return is_user_code(thing) and not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup"))
 
 
@@ -122,6 +121,6 @@ def _patches(payload: Any, item: Item) -> Any:
     patches = np.asarray(payload)
     if patches.ndim != 3 or patches.dtype != np.uint8 or patches.shape[1] != patches.shape[2]:
         raise InputError(
-            f"{item.key}: patches must be uint8 (n, side, side), found {patches.dtype} {patches.shape}"
+            f"{item.key}: patches are {patches.dtype} {patches.shape}; pass uint8 (n, side, side)"
         )
     return patches

@@ -15,9 +15,10 @@ Array = NDArray[Any]
 
 
 def area_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Return weights (size, side) of area resampling: pixel i is the mean over [i, i + 1) x side/size.
+    """Return the weights (size, side) that resample `side` pixels to `size` by area.
 
-    Enlarging interpolates linearly between pixel centres; border pixels are repeated.
+    Shrinking averages input pixels in [i, i + 1) side/size. Enlarging interpolates linearly between pixel
+    centres and repeats border pixels.
 
     >>> area_matrix(3, 2).round(3).tolist()
     [[0.667, 0.333, 0.0], [0.0, 0.333, 0.667]]
@@ -32,11 +33,11 @@ def area_matrix(side: int, size: int) -> NDArray[np.float64]:
 
 
 def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Return weights (size, side) of bicubic resampling with Keys' kernel (a = -1/2).
+    """Return the weights (size, side) that resample `side` pixels to `size` with Keys' bicubic kernel.
 
-    Output centre i is at (i + 1/2) side/size - 1/2 in pixel units. The kernel is four pixels wide also when
-    shrinking, so there is no antialiasing. Samples beyond the border are mirrored, with the border pixel
-    repeated.
+    The kernel has a = -1/2. Output centre i is at (i + 1/2) side/size - 1/2 in input pixels. The kernel is
+    four pixels wide also when shrinking, so there is no antialiasing. Samples beyond the border are mirrored,
+    with the border pixel repeated.
 
     >>> bicubic_matrix(4, 4).round(3).tolist() == np.eye(4).tolist()
     True
@@ -113,7 +114,10 @@ class MeanStd:
 
 
 class Pixels:
-    """Pixels of the z-scored patch, row by row (n, s*s). l2 distances rank like normalised correlation."""
+    """Pixels of the z-scored patch, row by row (n, s*s).
+
+    Their l2 distance ranks like normalised correlation.
+    """
 
     name = "pixels"
     distance = "l2"
@@ -126,8 +130,8 @@ class Pixels:
 class ResizedPixels:
     """Pixels of the z-scored patch resized to `size` x `size`, bicubic, not antialiased, column by column.
 
-    Size 4 is the HPatches baseline of 2017, with rows normalised to length 1. Size 6 is the baseline of 2016,
-    not normalised. A flat patch gives a zero row.
+    Size 4 is the HPatches baseline of 2017, with descriptors normalised to length 1. Size 6 is the baseline
+    of 2016, not normalised. A flat patch gives a descriptor of zeros.
     """
 
     name = "resize"
@@ -159,7 +163,7 @@ _EPSILON = float(np.finfo(np.float32).eps)
 
 
 def gradient(patches: Array) -> tuple[Array, Array]:
-    """Compute derivatives along x and y: half the difference of the neighbours, one-sided at the border.
+    """Return derivatives along x and y: half the difference of the neighbours, one-sided at the border.
 
     >>> gradient(np.array([[[0, 2, 8]] * 3], np.uint8))[0][0, 0].tolist()
     [2.0, 4.0, 6.0]
@@ -170,9 +174,9 @@ def gradient(patches: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=8)
 def spatial_weights(side: int) -> NDArray[np.float64]:
-    """Return the weight of each pixel (y, x) in each spatial bin (row, column): (16, side*side).
+    """Return the weight of each pixel in each of 4 x 4 spatial bins, (16, side*side), row by row.
 
-    Weights are bilinear between bin centres (bin 1 is centred half a bin left of the middle). They are
+    Weights are bilinear between bin centres, where bin 1 is centred half a bin left of the middle. They are
     multiplied by a Gaussian window with a standard deviation of two bins. As in VLFeat, exp is interpolated
     linearly in a table of 257 values on [0, 25]. The error of up to 0.1 % can change rounded values.
     """
@@ -187,10 +191,10 @@ def spatial_weights(side: int) -> NDArray[np.float64]:
 
 
 def histograms(patches: Array) -> NDArray[np.float64]:
-    """Compute weighted gradient histograms before normalisation, (n, 128): row, column, direction.
+    """Return weighted gradient histograms before normalisation, (n, 128): row, column, direction.
 
-    A gradient of direction theta (clockwise from x, y down) contributes to the direction bin floor(4 theta /
-    pi) and to the next bin.
+    A gradient of direction theta (clockwise from x, y down) contributes to direction bin floor(4 theta / pi)
+    and to the next bin.
     """
     side = patches.shape[1]
     dx, dy = gradient(patches)

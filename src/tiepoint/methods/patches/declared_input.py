@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Form in which a class receives patches: type, channel axis and framework, as the class declares."""
+"""Form in which a method receives patches: data type, channel axis and framework, as its class declares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PatchForm:
     framework: str = FRAMEWORKS[0]
 
     def convert(self, patches: NDArray[np.uint8]) -> Any:
-        """Convert patches uint8 (n, side, side).
+        """Convert patches uint8 (n, side, side) to this form.
 
         >>> made = PatchForm("float32", channels=True).convert(np.full((2, 3, 3), 255, np.uint8))
         >>> made.shape, made.dtype, float(made.max())
@@ -56,9 +56,9 @@ class PatchForm:
 
 
 def declared_form(thing: Any, name: str) -> PatchForm:
-    """Return the form that an object declares by `input`, `channels` and `framework`.
+    """Return the form that an object declares by its attributes `input`, `channels` and `framework`.
 
-    Values of other types are ignored, because a network may use these names for its layers. `input` and
+    Attributes of other types are ignored, because a network may use these names for its layers. `input` and
     `framework` must be texts, and `channels` a Boolean.
 
     >>> class Mine: input, channels = "float32", 64
@@ -75,5 +75,8 @@ def declared_form(thing: Any, name: str) -> PatchForm:
         chosen[key] = value
     channels = getattr(thing, "channels", False)
     if chosen.get("framework") == "torch" and find_spec("torch") is None:
-        raise InputError(f"method {name!r} declares framework = 'torch': pip install 'tiepoint[learned]'")
+        raise InputError(
+            f"method {name!r} declares framework = 'torch', but torch is missing; run pip install "
+            "'tiepoint[learned]'"
+        )
     return PatchForm(**chosen, channels=isinstance(channels, bool) and channels)

@@ -55,9 +55,9 @@ class DescriptorFiles:
         return read_descriptors(path, delimiter=self.delimiter)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error about missing files, wrong row counts and differing column counts.
+        """Raise one error that lists missing files, wrong row counts and differing column counts.
 
-        The check counts rows and reads the first line of each file. It does not parse numbers.
+        The check counts rows and parses only the first line of each file.
         """
         problems, widths = _missing([item for item in items if not self.has_item(item)], items), {}
         for item in items:
@@ -96,7 +96,7 @@ class DescriptorFiles:
             return True
 
     def item_key(self, item: Item) -> str:
-        """Hash the item's file."""
+        """Return a hash of the item's file."""
         return hash_file(self._file(item))
 
     def lookup_item(self, item: Item, rows: int) -> Array | tuple[Array, Array]:
@@ -119,12 +119,14 @@ class DescriptorFiles:
     def _file(self, item: Item) -> Path:
         found = self._find(item)
         if found is None:
-            raise InputError(f"{self.folder}/{item.key}{'|'.join(SUFFIXES)} is missing")
+            raise InputError(
+                f"{self.folder}/{item.key}{'|'.join(SUFFIXES)} is missing; add one of these files"
+            )
         return found
 
 
 def _missing(absent: Sequence[Item], items: Sequence[Item]) -> list[str]:
-    """Return a message for every sequence with missing files."""
+    """Return a message for every sequence that has missing files. `absent` are the items without a file."""
     endings = "|".join(SUFFIXES)
     by_sequence: dict[str, list[str]] = {}
     for item in absent:
@@ -144,13 +146,15 @@ def _missing(absent: Sequence[Item], items: Sequence[Item]) -> list[str]:
 
 def _as_bits(values: Array, path: Path) -> Array:
     if ((values < 0) | (values > 255) | (values != np.floor(values))).any():
-        raise FormatError(path, "hamming needs bits (0 and 1) or bytes (0 to 255), found other numbers")
+        raise FormatError(
+            path, "hamming needs bits (0 and 1) or bytes (0 to 255), found other numbers; use distance=l2"
+        )
     whole = values.astype(np.uint8)
     return np.packbits(whole, axis=1) if whole.max() <= 1 else whole
 
 
 def _first_file(folder: Path) -> Path:
-    """Return any descriptor file below ``DIR/SEQ``. If there is none, raise an error with advice."""
+    """Return any descriptor file below ``DIR/SEQ``. If none exists, the error names the likely folder."""
     if not is_folder(folder):
         raise InputError(f"files:{folder}: no such folder; pass a folder of descriptor files")
     children = sorted(p for p in folder.iterdir() if p.is_dir())
@@ -182,10 +186,10 @@ MAX_LISTED_IMAGES = 20
 
 
 def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
-    """Return the features of one image as a table of numbers.
+    """Return the descriptors of one image as a numeric table, (n, d).
 
-    Bits become columns of 0 and 1, so that L1 and L2 distances of older tools give the same ranking as
-    Hamming. Failed rows become NaN, because text files have no other marker.
+    Bits become columns of 0 and 1, so that the L1 and L2 distances of older tools rank like the Hamming
+    distance. Failed rows become NaN, because text files have no other marker.
 
     >>> as_table({"values": np.array([[5]], np.uint8)}, "hamming").tolist()
     [[0, 0, 0, 0, 0, 1, 0, 1]]
@@ -202,7 +206,7 @@ def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
 def describe_to_csv(
     method: Method, items: Iterable[tuple[Item, Any]], out: str | Path, *, overwrite: bool = False
 ) -> list[Path]:
-    """Describe patch images and write one CSV for each; return the files in order.
+    """Describe patch images and write one CSV file for each. Return the paths of the files, in order.
 
     Args:
         method: A method of the family ``patches``.
@@ -210,8 +214,9 @@ def describe_to_csv(
         out: Folder for ``SEQ/IM.csv``; created if missing.
         overwrite: Replace existing files. Otherwise an existing file raises an error and stays unchanged.
 
-    If descriptors of an image cannot be written, the function continues with the other images. It raises all
-    errors together at the end. A method that computes descriptors stops after `MAX_LISTED_IMAGES` errors.
+    If the descriptors of an image cannot be written, the function continues with the other images and raises
+    all errors together at the end. If the method computes descriptors, it stops after `MAX_LISTED_IMAGES`
+    errors.
     """
     written = []
     errors: list[InputError] = []

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """OpenCV's descriptors on patches: one upright keypoint at the centre whose support covers the patch.
 
-There are two ways to cover the patch. Methods that scale with the keypoint get a keypoint whose size grows
-with the side of the patch. Methods with a fixed sampling pattern get the patch resized (by area when
-shrinking, linear when enlarging) to the pixels that the pattern reads.
+There are two ways to cover the patch. If a method scales with the keypoint, the size of the keypoint grows
+with the side of the patch. If a method has a fixed sampling pattern, the patch is resized to the pixels that
+the pattern reads (by area when shrinking, linear when enlarging).
 
-Every patch is an image of its own with one keypoint, because OpenCV drops keypoints near a border and may
+Every patch is a separate image with one keypoint, because OpenCV drops keypoints near a border and may
 reorder others. A dropped patch is a failure (`valid` False). One call describes many patches, so that threads
-seldom wait for the interpreter lock.
+rarely wait for Python's interpreter lock.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ cv2: Any = _cv2  # the type stubs lack SIFT, ORB and xfeatures2d
 
 
 PATCHES_PER_CALL = 64
-"""Number of patches that one call of OpenCV describes, without the interpreter lock."""
+"""Number of patches that one call of OpenCV describes, with Python's interpreter lock released."""
 
 
 def opencv(name: str) -> Any:
-    """Return OpenCV's class `name` from `cv2` or `cv2.xfeatures2d` (AKAZE and BRISK moved in OpenCV 5)."""
+    """Return OpenCV's `name` from `cv2` or `cv2.xfeatures2d` (AKAZE and BRISK moved in OpenCV 5)."""
     for place in (cv2, getattr(cv2, "xfeatures2d", None)):
         if hasattr(place, name):
             return getattr(place, name)
-    raise InputError(f"OpenCV {cv2.__version__} has no {name}: pip install opencv-contrib-python-headless")
+    raise InputError(
+        f"OpenCV {cv2.__version__} has no {name}; run pip install opencv-contrib-python-headless"
+    )
 
 
 def resize_patch(patch: Array, side: int) -> Array:
@@ -61,7 +63,7 @@ class OneKeypoint:
         raise NotImplementedError
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Return descriptors (n, dimension) of patches (n, s, s), and which patches OpenCV described."""
+        """Return descriptors (n, dimension) of patches (n, s, s), and a mask (n,) of described patches."""
         side = self.work_side or patches.shape[1]
         extractor, keypoint = self.tools(side)
         values = np.zeros((len(patches), self.dimension), self.dtype)
@@ -78,7 +80,7 @@ class OneKeypoint:
 
 
 class PatchSift(OneKeypoint):
-    """SIFT with the keypoint of the reference script, for patches of side s.
+    """SIFT with the keypoint of the HPatches reference script, for patches of side s.
 
     The keypoint has the centre (s/2, s/2), the size s/5.303 and an unset angle (-1). OpenCV's SIFT reads a
     circle of radius 3/2 size · sqrt(2) · 5/2 = 5.303 size around it, so the radius is s. The 4 x 4 grid spans
@@ -99,22 +101,23 @@ class PatchRootSift(PatchSift):
     name = "rootsift"
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Return descriptors (n, 128) of length 1 of patches (n, s, s), and which OpenCV described."""
+        """Return descriptors (n, 128) of length 1 of patches (n, s, s), and a mask (n,) of usable patches."""
         values, valid = super().describe(patches)
         return rootsift(values), valid
 
 
 class PatchOrb(OneKeypoint):
-    """ORB's 256 learned comparisons, upright, on the patch resized to 31 x 31, the size of the pattern.
+    """ORB's 256 learned comparisons, upright, on the patch resized to the size of the pattern, 31 x 31.
 
-    The pattern reaches 13 px from the centre in an image blurred by 7 x 7, so it reads 16 px: the entire
-    resized patch. `patchSize` stays 31, because any other value makes OpenCV sample a random pattern.
+    The pattern reads up to 13 px from the centre in an image blurred by 7 x 7. It therefore reads 16 px to
+    each side, the entire resized patch. `patchSize` stays 31, because any other value makes OpenCV sample a
+    random pattern.
     """
 
     name, work_side = "orb", 31
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return ORB with one pyramid level and no dropping border, and a keypoint on the middle pixel."""
+        """Return ORB with one pyramid level and without border, and a keypoint on the middle pixel."""
         made = opencv("ORB_create")(nlevels=1, edgeThreshold=0, patchSize=31)
         return made, cv2.KeyPoint(15, 15, 31, 0)
 
@@ -129,24 +132,23 @@ class PatchBrief(OneKeypoint):
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel, the only one OpenCV keeps."""
+        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
 class PatchBrisk(OneKeypoint):
     """BRISK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 20.
 
-    Size 20 is the largest that OpenCV does not drop: its rings and their smoothing read 61 of the 65 pixels
-    (pixels 2 to 62 in both directions). BRISK has discrete scales 5.5 % apart, so other sides are resized to
-    65. OpenCV's BRISK ignores a keypoint's angle and estimates one from long pairs of its pattern. The patch
-    is oriented already, so the standard pattern is passed without long pairs: the same 512 comparisons,
-    upright.
+    Size 20 is the largest that OpenCV does not drop. The rings and their smoothing then read 61 of the 65
+    pixels (pixels 2 to 62 in both directions). BRISK has discrete scales 5.5 % apart, so other sides are
+    resized to 65. OpenCV's BRISK ignores a keypoint's angle and estimates one from the long pairs of its
+    pattern. Because the patch is already oriented, this class passes the standard pattern without long pairs.
     """
 
     name, dimension, work_side = "brisk", 64, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return BRISK with the standard rings, without long pairs (excluded by `dMin`), and the keypoint."""
+        """Return BRISK with its standard rings and the keypoint. `dMin` excludes the long pairs."""
         radii = [0.85 * r for r in (0.0, 2.9, 4.9, 7.4, 10.8)]
         made = opencv("BRISK_create")(radii, [1, 10, 14, 15, 20], dMax=5.85, dMin=1e6)
         return made, cv2.KeyPoint(32, 32, 20, 0)
@@ -155,8 +157,8 @@ class PatchBrisk(OneKeypoint):
 class PatchFreak(OneKeypoint):
     """FREAK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 9.6.
 
-    Size 9.6 is the largest that OpenCV does not drop: the outer receptive fields read 61 x 55 of the 65 x 65
-    pixels. Scales are discrete, so other sides are resized to 65.
+    Size 9.6 is the largest that OpenCV does not drop. The outer receptive fields then read 61 x 55 of the 65
+    x 65 pixels. FREAK has discrete scales, so other sides are resized to 65.
     """
 
     name, dimension, work_side = "freak", 64, 65
@@ -176,7 +178,7 @@ class PatchLatch(OneKeypoint):
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel, the only one OpenCV keeps."""
+        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 
@@ -184,8 +186,8 @@ class PatchAkaze(OneKeypoint):
     """AKAZE's 486 bits (M-LDB), upright, on the patch at 65 x 65, as a keypoint of scale space level 1.
 
     M-LDB samples 10 steps to each side. A step is half the keypoint's size, rounded to pixels. Level 1 (blur
-    1.9) has keypoints of size 5.71 and a step of 3 px, so that samples reach 30 of 32 px. The nonlinear scale
-    space is built for each patch, with its own contrast.
+    1.9) has keypoints of size 5.71 and a step of 3 px, so samples reach 30 of 32 px. Each patch has its own
+    nonlinear scale space, computed with its own contrast.
     """
 
     name, dimension, work_side = "akaze", 61, 65
@@ -199,15 +201,18 @@ class PatchAkaze(OneKeypoint):
 class PatchDaisy(OneKeypoint):
     """DAISY: 25 normalised histograms of 8 directions on three rings.
 
-    For a patch of side s, the outer ring has the radius s/3. The standard deviation of its blur is s/6 and
-    reaches to the edge of the patch. Histograms are normalised as by DAISY's authors. OpenCV's default does
-    not normalise.
+    For a patch of side s, the outer ring has the radius s/3 and is blurred with a standard deviation of s/6,
+    so it covers the patch up to its edge. Histograms are normalised as by DAISY's authors; OpenCV's default
+    does not normalise.
     """
 
     name, distance, dimension, dtype = "daisy", "l2", 200, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return DAISY with radius side/3, and a keypoint at the centre, whose size has no effect."""
+        """Return DAISY with radius side/3, and a keypoint at the centre.
+
+        The keypoint's size has no effect.
+        """
         made = opencv("DAISY_create")(side / 3, 3, 8, 8, opencv("DAISY_NRM_PARTIAL"))
         return made, cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side, 0)
 
@@ -233,7 +238,7 @@ class PatchBoostDesc(OneKeypoint):
 
 
 class PatchBeblid(OneKeypoint):
-    """BEBLID, 512 bits. With scale factor 1 the support is the size of the keypoint, the patch side."""
+    """BEBLID, 512 bits, with scale factor 1: the support is the keypoint's size, which is the patch side."""
 
     name, dimension = "beblid", 64
 
@@ -244,7 +249,7 @@ class PatchBeblid(OneKeypoint):
 
 
 class PatchTeblid(OneKeypoint):
-    """TEBLID, 256 bits. With scale factor 1 the support is the size of the keypoint, the patch side."""
+    """TEBLID, 256 bits, with scale factor 1: the support is the keypoint's size, which is the patch side."""
 
     name = "teblid"
 

@@ -29,18 +29,18 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "pairs": ("points0", "points1", "confidence", "keypoints0", "keypoints1", "answers", "F", "H"),
     "dense": ("flow", "mask", "confidence"),
 }
-"""Arrays of an answer, by family."""
+"""Names of the arrays in an answer, by family."""
 
 Answer = dict[str, Any]
 
 
 class BadAnswer(Exception):
-    """The answer for one item cannot be used. The program goes on."""
+    """Raised if the answer for one item cannot be used. The program continues with the next item."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request: family, name of the item, arrays, and plain facts such as the number of patches."""
+    """A request to a program: family, item name, arrays, and values such as the number of patches."""
 
     family: str
     item: str
@@ -49,9 +49,10 @@ class Request:
 
 
 def write_request(request: Request, number: int, folder: str, slot: int) -> dict[str, Any]:
-    """Write the arrays of a request to the files of a slot. Return its message.
+    """Write the arrays of a request to files, and return the JSON message that names them.
 
-    A slot is used again after the answer: overwriting files of equal size is faster than creating them.
+    Each request in flight has a `slot`, whose files are reused after the answer. Overwriting files of equal
+    size is faster than creating them.
     """
     message: dict[str, Any] = {"id": number, "family": request.family, "item": request.item, **request.facts}
     for name, array in request.arrays.items():
@@ -63,24 +64,24 @@ def write_request(request: Request, number: int, folder: str, slot: int) -> dict
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line. Raise `ProgramFailure` if it is something else."""
+    """Parse a line of the program as a JSON object. Raise `ProgramFailure` if it is something else."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ProgramFailure(
-            f"it wrote {_brief(line)} to standard output, expected a JSON object; print messages to "
-            "standard error"
+            f"the program wrote {_brief(line)} to standard output, expected a JSON object; print "
+            "messages to standard error"
         )
     return found
 
 
 def read_answer(message: Mapping[str, Any], family: str, folder: str) -> Answer:
-    """Return the arrays that an answer names, and remove their files. Numbers are returned unchanged.
+    """Return the arrays that an answer names, and remove their files. Return numbers as they are.
 
     Raises:
-        BadAnswer: The program reports an error, or an array is missing, unknown or not inside the folder.
+        BadAnswer: The program reports an error, or an array is missing, unknown or outside the folder.
     """
     if "error" in message:
         raise BadAnswer(f"the program reports: {str(message['error'])[:1000]}")
@@ -89,7 +90,7 @@ def read_answer(message: Mapping[str, Any], family: str, folder: str) -> Answer:
         if name == "id":
             continue
         if name != "arrays" and name not in NAMES[family]:
-            raise BadAnswer(f"unknown array {name[:40]!r} of {family}; known: {', '.join(NAMES[family])}")
+            raise BadAnswer(f"unknown array {name[:40]!r} of {family}; use {' or '.join(NAMES[family])}")
         if isinstance(value, int | float):
             out[name] = np.asarray(value)
             continue
@@ -100,7 +101,7 @@ def read_answer(message: Mapping[str, Any], family: str, folder: str) -> Answer:
                 unknown = [n for n in found if n not in NAMES[family]]
                 if unknown:
                     raise BadAnswer(
-                        f"unknown array {unknown[0][:40]!r} of {family}; known: {', '.join(NAMES[family])}"
+                        f"unknown array {unknown[0][:40]!r} of {family}; use {' or '.join(NAMES[family])}"
                     )
                 out |= found
             else:
@@ -113,9 +114,9 @@ def read_answer(message: Mapping[str, Any], family: str, folder: str) -> Answer:
 
 
 def _inside(value: Any, folder: str, name: str) -> str:
-    """Return the path of an answer's file, which must be in the exchange folder."""
+    """Return the path of an array file. Raise an error if it is outside the exchange folder."""
     if not isinstance(value, str) or "\0" in value:
-        raise BadAnswer(f"{name} is {str(value)[:60]!r}, expected the path of a .npy file")
+        raise BadAnswer(f"{name} is {str(value)[:60]!r}; write the path of a .npy file")
     path = os.path.realpath(os.path.join(folder, value))
     if not path.startswith(os.path.join(folder, "")):
         raise BadAnswer(

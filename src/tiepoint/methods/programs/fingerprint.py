@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hash what determines the output of a program: executable, libraries, files named in its command."""
+"""Cache keys of programs: hashes of the executable, its libraries and the files in its command."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..source_files import sources_of
 from .settings import ProgramSettings
 
 LDD_S = 10.0
-"""Time limit of ``ldd``."""
+"""Time limit of ``ldd``, in seconds."""
 _ELF = b"\x7fELF"
 
 
 def fingerprint(settings: ProgramSettings) -> dict[str, Any]:
-    """Return the part of the cache key that tiepoint itself knows of a program."""
+    """Return the part of a program's cache key that does not come from its greeting."""
     executable = settings.executable
     found: dict[str, Any] = {"command": list(settings.words), "executable": _hash(executable)}
     files = {}
@@ -49,7 +49,7 @@ def fingerprint(settings: ProgramSettings) -> dict[str, Any]:
 
 
 def _hash(path: str) -> str:
-    """Hash a file. For a Python file, hash also the files that it imports from its folder."""
+    """Return the hash of a file. That of a Python file includes the files it imports from its folder."""
     if path.endswith(".py"):
         try:
             return sources_of(path).hash
@@ -59,7 +59,7 @@ def _hash(path: str) -> str:
 
 
 def _names(word: str) -> Iterator[str]:
-    """Yield the file names that a word may contain: itself, and the part after ``=``.
+    """Yield the file names that a word of a command may contain: the word, and the part after ``=``.
 
     >>> list(_names("--weights=net.pt"))
     ['--weights=net.pt', 'net.pt']
@@ -70,7 +70,7 @@ def _names(word: str) -> Iterator[str]:
 
 
 def _interpreter(executable: str) -> list[str]:
-    """Return the interpreter that the first line of a script names."""
+    """Return the command line of the interpreter that a script's first line names, split into words."""
     with open(executable, "rb") as file:
         first = file.readline(512)
     if not first.startswith(b"#!"):

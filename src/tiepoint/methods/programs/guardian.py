@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Start a program, and end it with all its descendants when tiepoint closes the channel or ends.
+"""Start a program, and kill it with all its descendants when tiepoint ends or closes the channel.
 
-The guardian also creates and removes FOLDER, so that nothing is left if tiepoint is killed at any moment.
+The guardian creates and removes FOLDER, so that no files remain even if tiepoint is killed.
 
 tiepoint runs this file as a script: ``guardian.py CHANNEL FOLDER PROGRAM WORD...``. It imports nothing of
 tiepoint. The program inherits standard input, output and error. The guardian writes lines to the channel (a
@@ -23,11 +23,11 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 KILLING_S = 5.0
-"""Longest time for killing descendants that start new processes."""
+"""Time limit for killing descendants that keep starting processes, in seconds."""
 
 
 def main(channel: socket.socket, folder: str, words: list[str]) -> None:
-    """Start the program and wait until it ends or the channel is closed. Then end everything and clean up."""
+    """Run the program until it ends or the channel is closed. Then kill all processes and remove `folder`."""
     if sys.platform == "linux":
         prctl(PR_SET_CHILD_SUBREAPER)
     noted, wake = os.pipe()
@@ -63,18 +63,18 @@ def main(channel: socket.socket, folder: str, words: list[str]) -> None:
 
 
 def prctl(option: int, value: int = 1) -> None:
-    """Set a property of this process. Ignore kernels without it."""
+    """Set a Linux attribute of this process (prctl). Ignore kernels that lack it."""
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def say(channel: socket.socket, line: str) -> None:
-    """Send a line. tiepoint may have ended."""
+    """Send a line to tiepoint. Ignore the error if tiepoint has ended."""
     with contextlib.suppress(OSError):
         channel.sendall(f"{line}\n".encode())
 
 
 def started(channel: socket.socket, words: list[str]) -> int:
-    """Start the program in an own process group. Return its process id, 0 if it cannot be started."""
+    """Start the program in a new process group and report it. Return its process id, 0 on failure."""
     failed, report = os.pipe()  # closed by a successful start
     guardian = os.getpid()
     pid = os.fork()
@@ -105,7 +105,7 @@ def started(channel: socket.socket, words: list[str]) -> int:
 
 
 def ended(pid: int) -> int | None:
-    """Reap all ended children. Return the exit status of the program if it is among them."""
+    """Collect all ended child processes. Return the program's exit status, or None if it still runs."""
     found = None
     while True:
         try:
@@ -140,7 +140,7 @@ def kill_all(pid: int) -> int:
 
 
 def descendants() -> set[int]:
-    """Return the running processes below this one. Empty on systems without ``/proc``."""
+    """Return the process ids of all running descendants. Empty on systems without ``/proc``."""
     parents: dict[int, int] = {}
     try:
         names = os.listdir("/proc")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs as methods of the four families, with the interfaces of Python classes."""
+"""Programs as methods of the four families. They have the interfaces of Python classes."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "pairs": ("pairs", "keypoints", "dense"),
     "dense": ("dense", "pairs", "keypoints"),
 }
-"""Families that a program may declare for a family of tasks, best first."""
+"""For each family of tasks, the families that a program may declare, preferred first."""
 
 MAX_DECLARED_CHARS = 500
-"""Longest greeting that is stored with a run, in characters. A longer one is stored as a hash."""
+"""Longest greeting that is stored with a run in full, in characters. Of a longer one, the hash is stored."""
 
 
 class ProgramMethod:
-    """A program in one of its families (`role`).
+    """A program used as a method of one family (`role`).
 
-    The adapters of the families call ``describe``, ``extract`` or ``match``. These return answers that a
-    stream has received already, or ask the program.
+    The adapters call ``describe``, ``extract`` or ``match``. These return the answer if a stream has already
+    received it, and otherwise send a request to the program.
     """
 
     identity = "exec"
@@ -70,7 +70,10 @@ class ProgramMethod:
                 self.match_points = self._points
 
     def _requests(self, payload: Any, both: bool) -> list[Request]:
-        """Return the requests for an item, in the order in which the adapter of the family calls."""
+        """Return the requests for an item, in the order in which the adapter needs the answers.
+
+        `both` requests flows in both directions.
+        """
         if self.role == "patches":
             return [self._patches(payload)]
         if self.role == "keypoints":
@@ -129,7 +132,7 @@ class ProgramMethod:
         return _required(self._answer(self._pair(image1, image2, points)), "answers")
 
     def checked(self, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
-        """Wrap the `extract` of an adapter, so that its errors contain the last messages of the program."""
+        """Wrap an adapter's `extract` so that its errors contain the last messages of the program."""
 
         def wrapped(item: Item, payload: Any) -> Arrays:
             self._here.item = item.key
@@ -149,7 +152,10 @@ class ProgramMethod:
     def stream(
         self, extract: Callable[[Item, Any], Arrays], both: bool
     ) -> Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]]:
-        """Return a stream that sends requests ahead. `extract` checks the answers; `both` adds flows back."""
+        """Return a stream that sends requests before earlier answers arrive.
+
+        `extract` checks the answers. `both` requests flows in both directions.
+        """
 
         def finish(item: Item, payload: Any, answers: list[Any]) -> Arrays:
             self._here.received = deque(answers)
@@ -179,12 +185,12 @@ class ProgramMethod:
 
 def _required(answer: Answer, name: str) -> Any:
     if name not in answer:
-        raise InputError(f"the answer has no {name}; found {', '.join(answer) or 'nothing'}")
+        raise InputError(f"the answer has no {name}, found {', '.join(answer) or 'nothing'}; add this array")
     return answer[name]
 
 
 def program_interface(spec: str, options: Mapping[str, Any]) -> ProgramMethod:
-    """Return the program of a specification with the methods of one declared family, keypoints first.
+    """Return a program as a method of one of its declared families, preferably keypoints.
 
     `options` are those of `resolve`, such as `device` and `program`.
     """
@@ -198,7 +204,7 @@ def program_interface(spec: str, options: Mapping[str, Any]) -> ProgramMethod:
 def make_program_method(
     spec: str, family: str, options: Mapping[str, Any], device: str
 ) -> tuple[ProgramMethod, Mapping[str, str]]:
-    """Return the program of a specification as a method for a family, and the settings of matching."""
+    """Return a program as a method of a family, and its matcher settings (``matcher``, ``ratio``)."""
     program = program_of(spec.strip().removeprefix(EXEC), options, device)
     declared = program.greeting.families
     role = next((role for role in ROLES[family] if role in declared), None)
@@ -217,7 +223,7 @@ def make_program_method(
 
 
 def with_program(method: Method, thing: ProgramMethod) -> Method:
-    """Return the method of an adapter with messages of the program in its errors, and with its stream."""
+    """Add a program's stream to the method that an adapter made, and its messages to the errors."""
     extract = thing.checked(method.extract)
     streams = thing.role == method.family or {thing.role, method.family} == {"pairs", "dense"}
     stream = thing.stream(extract, both=method.family == "dense") if streams else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A running program: lines to its standard input, lines from its standard output, its last error messages."""
+"""A running program: its standard input and output as lines, and its last error messages."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ ERROR_LINES, ERROR_CHARS = 20, 500
 """Number and length of the last lines of standard error that are shown."""
 
 EXIT_S = 1.0
-"""Time that a program has to exit after its standard input is closed."""
+"""Time for a program to exit after its standard input is closed, in seconds."""
 
 END_S = 8.0
-"""Time that the guardian has to end a program with its descendants."""
+"""Time for the guardian to kill a program with its descendants, in seconds."""
 
 FREE_BYTES = 1 << 30
-"""Free shared memory with which it is used for arrays instead of the temporary folder."""
+"""Free bytes of shared memory above which arrays are stored there instead of the temporary folder."""
 
 SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class ProgramFailure(Exception):
-    """The program ended, hung or broke the protocol. It must be restarted."""
+    """Raised if a program ended, did not answer in time or broke the protocol. It must be restarted."""
 
 
 class ProgramProcess:
@@ -94,7 +94,7 @@ class ProgramProcess:
             self._selector.register(source, selectors.EVENT_READ)
 
     def send(self, line: bytes) -> None:
-        """Queue a line for the program's standard input. `receive` writes what does not fit now."""
+        """Queue a line for the program's standard input. `receive` sends what the pipe cannot take yet."""
         self._unsent.append(memoryview(line + b"\n"))
         self._write()
         if self._unsent and self._stdin.fileno() not in self._selector.get_map():
@@ -114,7 +114,7 @@ class ProgramProcess:
                 self._unsent.appendleft(rest)
 
     def receive(self, timeout_s: float) -> bytes:
-        """Return the next line of the program.
+        """Return the next line that the program writes.
 
         Raises:
             ProgramFailure: The program ended, wrote a line that is too long, or wrote none in time.
@@ -126,7 +126,9 @@ class ProgramProcess:
                 raise ProgramFailure(f"{self._ended}{part}")
             rest = until - time.monotonic()
             if rest <= 0:
-                raise ProgramFailure(f"it did not answer within {timeout_s:g} s")
+                raise ProgramFailure(
+                    f"the program did not answer within {timeout_s:g} s; increase exec.timeout_s"
+                )
             self._pump(rest)
         return self._lines.popleft()
 
@@ -134,7 +136,7 @@ class ProgramProcess:
         return any(key.fileobj is stream for key in self._selector.get_map().values())
 
     def _pump(self, timeout_s: float) -> None:
-        """Wait for one event, and read or write what is possible."""
+        """Wait for one event of the program's pipes, and read or write the available data."""
         for key, _ in self._selector.select(timeout_s):
             if key.fileobj is self._stdin:
                 self._write()
@@ -159,7 +161,7 @@ class ProgramProcess:
                     self._note(note.decode())
 
     def _split(self, data: bytes) -> None:
-        """Split output into lines. Only the part after the last line end is searched again."""
+        """Split output into lines. Only data after the last line break is searched again."""
         head, newline, rest = data.partition(b"\n")
         self._out += head
         while newline:
@@ -173,12 +175,12 @@ class ProgramProcess:
     def _limit(self) -> None:
         if len(self._out) > LINE_BYTES:
             raise ProgramFailure(
-                f"it wrote a line of more than {LINE_BYTES >> 20} MiB to standard output; "
-                "write arrays to files"
+                f"the program wrote a line of more than {LINE_BYTES >> 20} MiB to standard output; write "
+                "arrays to files"
             )
 
     def _note(self, note: str) -> None:
-        """Handle a line of the guardian."""
+        """Handle a line that the guardian sent: the program's process id or its end."""
         what, _, rest = note.partition(" ")
         if what == "started":
             self.pid = int(rest)
@@ -191,12 +193,12 @@ class ProgramProcess:
             self._ended = f"the program {how}{more}"
 
     def errors(self) -> str:
-        """Return the last lines of standard error."""
+        """Return the last lines of the program's standard error."""
         lines = [*self._errors, *([_shown(self._part)] if self._part else [])][-ERROR_LINES:]
         return "\n".join(lines).strip("\n")
 
     def drain(self, seconds: float = 0.2) -> None:
-        """Read the standard error of a program that has ended or is about to be ended."""
+        """Read the remaining standard error of a program that has ended or will be ended."""
         until = time.monotonic() + seconds
         with contextlib.suppress(ProgramFailure):
             while self._is_open(self._stderr) and (rest := until - time.monotonic()) > 0:
@@ -210,7 +212,7 @@ class ProgramProcess:
     def close(self, *, gently: bool = False) -> None:
         """End the program with its descendants, and remove the folder.
 
-        `gently` lets it exit by itself first.
+        With `gently`, the program may exit by itself first.
         """
         if os.getpid() != self._owner:  # a fork must not end the program of its parent
             return
@@ -246,7 +248,7 @@ class ProgramProcess:
 
 
 def _exchange_place() -> str:
-    """Return the shared memory of the system if it has room, else the temporary folder."""
+    """Return the folder for arrays: shared memory if it has enough space, else the temporary folder."""
     try:
         has_room = shutil.disk_usage(SHARED_MEMORY).free >= FREE_BYTES and os.access(SHARED_MEMORY, os.W_OK)
     except OSError:
@@ -255,7 +257,7 @@ def _exchange_place() -> str:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the program, without what tiepoint sets for its own worker processes."""
+    """Return the program's environment, without the variables that tiepoint sets for its own workers."""
     own = dict(os.environ)
     if multiprocessing.parent_process() is not None:
         own.pop(SAFE_PATH, None)
@@ -274,7 +276,7 @@ def _shown(line: bytes) -> str:
 
 
 def _brief(data: bytes | bytearray) -> str:
-    """Return the start of a line for a message.
+    """Return the start of a line, shortened for messages.
 
     >>> _brief(b"Loading weights")
     "'Loading weights'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that answers requests: greeting, restarts, failures of items, several requests in flight."""
+"""A program that answers requests, with restarts after failures and several requests in flight."""
 
 from __future__ import annotations
 
@@ -32,14 +32,17 @@ RESTARTS = 3
 """Number of times that a program is restarted after a failure."""
 
 STRIKES = 2
-"""Number of failures of the program during an item after which the item has failed."""
+"""Number of program failures during one item after which the item counts as failed."""
 
 MAX_BATCH = 4096
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a program declares: families, name, distance, colour, batch size; everything in `declared`."""
+    """The first message of a program: families, name, distance, colour, batch size.
+
+    `declared` is all of it.
+    """
 
     families: tuple[str, ...]
     name: str | None
@@ -52,7 +55,7 @@ class Greeting:
 
     @classmethod
     def of(cls, message: Mapping[str, Any], where: str) -> Greeting:
-        """Check a greeting."""
+        """Parse the greeting of a program and check its fields."""
         if message.get("protocol") != PROTOCOL:
             raise InputError(
                 f"{where}: the greeting declares protocol {message.get('protocol')!r}; this version of "
@@ -89,9 +92,9 @@ class _Pending:
 
 
 class Program:
-    """A program that is started on first use, and again after a failure, at most `RESTARTS` times.
+    """A program that is started on first use, and restarted after a failure, at most `RESTARTS` times.
 
-    `known` is what tiepoint knows of the program itself (`fingerprint`).
+    `known` is the part of the cache key that does not come from the greeting (`fingerprint`).
     """
 
     def __init__(self, settings: ProgramSettings, device: str, known: Mapping[str, Any]) -> None:
@@ -104,7 +107,10 @@ class Program:
 
     @property
     def greeting(self) -> Greeting:
-        """The greeting of the program, which is started for it; a second time if it was killed."""
+        """The greeting of the program.
+
+        Reading it starts the program, and restarts it once if it was killed.
+        """
         while self._greeting is None:
             try:
                 self._running()
@@ -113,7 +119,7 @@ class Program:
                 reason = self._stopped(e)
                 if self._failures >= STRIKES or "was killed" not in reason:
                     self._failures = 0
-                    raise InputError(f"{self.where}: no greeting: {reason}") from None
+                    raise InputError(f"{self.where}: the program sent no greeting: {reason}") from None
         assert self._greeting is not None
         return self._greeting
 
@@ -143,7 +149,8 @@ class Program:
             greeting = Greeting.of(parse_line(process.receive(s.timeout_s)), self.where)
             if self._greeting is not None and greeting != self._greeting:
                 raise ProgramFailure(
-                    "its greeting differs from that of the first start; declare only what stays the same"
+                    "the program's greeting differs from that of its first start; declare only values that "
+                    "stay the same"
                 )
         except InputError:
             self.stop()
@@ -156,7 +163,7 @@ class Program:
         return process
 
     def ask(self, request: Request) -> Answer:
-        """Return the answer to one request. Raise `UserCodeError` if the item failed."""
+        """Send a request and return the answer. Raise `UserCodeError` if the item failed."""
         (answer,) = self.answers(iter([request]))
         if isinstance(answer, Exception):
             raise answer
@@ -165,8 +172,8 @@ class Program:
     def answers(self, requests: Iterator[Request]) -> Generator[Answer | Exception]:
         """Yield the answer to each request, in order, or the error of its item.
 
-        While the program works on a request (or batch), the next one is already sent. After a failure of the
-        program, the requests in flight are sent again one by one.
+        The next request (or batch) is sent while the program works on the current one. After a failure of the
+        program, the unanswered requests are sent again one by one.
         """
         waiting: deque[_Pending] = deque()
         alone, exhausted = 0, False
@@ -212,9 +219,9 @@ class Program:
         everything: bool = False,
         most: int | None = None,
     ) -> None:
-        """Send requests that were not sent yet, in groups of `batch`.
+        """Send the requests in `waiting` that have not been sent, in groups of `batch`.
 
-        `everything` sends also a smaller last group. `most` limits the number of requests in flight.
+        `everything` also sends an incomplete last group. `most` limits the number of requests in flight.
         """
         unsent = [pending for pending in list(waiting)[:most] if not pending.number]
         while len(unsent) >= batch or (unsent and everything):
@@ -229,13 +236,13 @@ class Program:
             process.send(json.dumps(message).encode())
 
     def _answer(self, process: ProgramProcess, waiting: deque[_Pending], batch: int) -> Answer | Exception:
-        """Receive the answer to the oldest request."""
+        """Receive the answer to the oldest request in `waiting`."""
         first = waiting[0]
         message = parse_line(process.receive(self.settings.timeout_s * batch))
         if message.get("id") != first.number:
             raise ProgramFailure(
-                f"it answered request {str(message.get('id'))[:40]} instead of {first.number}; answer every "
-                "request, in order, with its id"
+                f"the program answered request {str(message.get('id'))[:40]} instead of {first.number}; "
+                "answer every request, in order, with its id"
             )
         try:
             return read_answer(message, first.request.family, process.folder)
@@ -245,7 +252,10 @@ class Program:
             first.number = 0
 
     def _failure(self, oldest: _Pending, failure: ProgramFailure) -> Exception | None:
-        """Note a failure of the program. Return the error of the oldest item, None to send it again."""
+        """Count a failure of the program during the oldest request.
+
+        Return the error of its item, or None to send the request again.
+        """
         reason = self._stopped(failure)
         if self._dead is None:
             self._failures += 1
@@ -270,7 +280,7 @@ class Program:
         return UserCodeError(f"{self.name} failed on {item}", self.with_errors(reason))
 
     def with_errors(self, reason: str) -> str:
-        """Append the last lines of standard error to a reason."""
+        """Append the last lines of the program's standard error to an error message."""
         lines = "" if self._process is None else self._process.errors()
         return f"{reason}\n{lines}" if lines else reason
 
@@ -285,7 +295,7 @@ class Program:
             process.close()
 
     def close(self) -> None:
-        """Let the program exit. It is started again on the next use."""
+        """Close the program's input and let it exit. It is restarted on the next use."""
         process, self._process = self._process, None
         self._failures, self._dead = 0, None
         if process is not None:
@@ -297,7 +307,7 @@ _PROGRAMS: dict[str, Program] = {}
 
 
 def program_of(command: str, options: Mapping[str, Any], device: str) -> Program:
-    """Return the program of a command. Requests with equal commands and files share one process."""
+    """Return the program of a command. The process is shared by all methods with equal command and files."""
     settings = parse_command(command, options)
     known = fingerprint(settings)
     key = hash_json([known, settings.timeout_s, dict(settings.matching), device])
@@ -307,7 +317,7 @@ def program_of(command: str, options: Mapping[str, Any], device: str) -> Program
 
 
 def close_programs() -> None:
-    """Let all programs exit. They are started again on the next use."""
+    """Let all programs exit. They are restarted on the next use."""
     for program in _PROGRAMS.values():
         program.close()
 

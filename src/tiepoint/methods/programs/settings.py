@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of a program: its command from ``exec:COMMAND`` or a YAML file, and the options ``exec.NAME``."""
+"""Settings of a program: its command (``exec:COMMAND`` or a YAML file) and its options (``exec.NAME``)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ PREFIX = "exec."
 OPTIONS = ("timeout_s", "revision", "folder", "matcher", "ratio")
 ENV = "env."
 TIMEOUT_S = 300.0
-"""Default time for one item."""
+"""Default time limit for one item, in seconds."""
 MAX_TIMEOUT_S = 30 * 86400.0
 _YAML_KEYS = ("command", "arguments", "environment", *OPTIONS)
 
 
 @dataclass(frozen=True)
 class ProgramSettings:
-    """How to start a program. `folder` is its working folder, None for the current folder of tiepoint.
+    """Settings for starting a program.
 
-    `env` extends the environment. An item that takes longer than `timeout_s` fails. `matching` has
-    ``matcher`` and ``ratio`` for programs that return keypoints on tasks of image pairs.
+    `folder` is its working folder, None for the current folder of tiepoint. `env` extends the environment. An
+    item that takes longer than `timeout_s` seconds fails. `matching` has ``matcher`` and ``ratio`` for
+    programs that return keypoints on tasks of image pairs.
     """
 
     words: tuple[str, ...]
@@ -44,12 +45,12 @@ class ProgramSettings:
 
     @property
     def title(self) -> str:
-        """The command without the folders of its words."""
+        """The command for tables, without folder names."""
         return " ".join([Path(self.words[0]).name, *(_short(word) for word in self.words[1:])])
 
     @property
     def executable(self) -> str:
-        """Path of the executable. Raise an error if it does not exist."""
+        """Path of the executable. Reading it raises an error if the file does not exist."""
         name, path = self.words[0], self.env.get("PATH", os.environ.get("PATH", os.defpath))
         if os.sep in name:
             found = os.path.join(self.folder or "", name)
@@ -72,7 +73,7 @@ class ProgramSettings:
 def split_options(
     methods: Iterable[Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into those of the task, and those of `resolve` with the options of programs.
+    """Split options into those of the task and those for `resolve`, which include the options of programs.
 
     >>> split_options(["exec:./a"], {"split": "a", "exec.timeout_s": 60})
     ({'split': 'a'}, {'program': {'timeout_s': 60}})
@@ -87,7 +88,7 @@ def split_options(
 
 
 def parse_command(command: str, options: Mapping[str, Any]) -> ProgramSettings:
-    """Return the settings of ``exec:COMMAND`` with the options of the request.
+    """Return the settings of ``exec:COMMAND``, updated by `options`.
 
     A command of one word that ends with ``.yaml`` or ``.yml`` names a file with the settings.
 
@@ -119,7 +120,7 @@ def parse_command(command: str, options: Mapping[str, Any]) -> ProgramSettings:
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
-    """Return the content of a YAML file. The folder is relative to the file."""
+    """Read settings from a YAML file. A relative working folder is relative to the file."""
     found = read_mapping(file, "it needs the key command")
     for key in found:
         if key not in _YAML_KEYS:
@@ -160,7 +161,7 @@ def _settings(given: Mapping[str, Any], env: Mapping[Any, Any], where: str) -> P
 
 def _text(value: Any, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float) or "\0" in str(value):
-        raise InputError(f"{where}: found {value!r}, expected a text; put it in quotes")
+        raise InputError(f"{where}: {value!r} is not a text; put it in quotes")
     return str(value)
 
 
