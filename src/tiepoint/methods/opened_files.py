@@ -184,10 +184,10 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _in_user_code() -> bool:
-    """Return whether this thread runs user code.
+    """Return whether this thread runs for user code.
 
-    That is so if user code is on the stack, or if only library code is, as in a user's thread pool. Threads
-    of tiepoint have its code on their stack.
+    It does if user code is on its call stack, or if code of tiepoint is not: a thread of a user's pool may
+    have only library code on its stack.
     """
     frame: FrameType | None = sys._getframe(2)
     has_own = False

@@ -174,7 +174,9 @@ def output_array(given: Any, where: str, ragged: str) -> Array:
     except ValueError as e:
         raise InputError(f"{where}: {ragged}") from e
     except Exception as e:  # a user's object may raise any exception
-        raise InputError(f"{where}: the return value is not an array ({type(e).__name__}: {e})") from e
+        raise InputError(
+            f"{where}: the return value is not an array ({type(e).__name__}: {e}); return an array"
+        ) from e
 
 
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:

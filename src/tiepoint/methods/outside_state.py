@@ -51,7 +51,7 @@ _STALE = (
 
 
 class OutsideState:
-    """Search for the state that functions and classes of user code read.
+    """Collector of the state that functions and classes of user code read.
 
     `content` hashes values and collects the classes and functions in them. `sources` are the files whose
     content is in the cache key. `found` has the state that the sources do not determine, by name.
@@ -68,7 +68,7 @@ class OutsideState:
         self._keys: set[tuple[str, int]] = set()
 
     def follow(self, things: Iterable[Any]) -> None:
-        """Search the state of classes and functions `things`, and of all code that they reach."""
+        """Collect the outside state that classes and functions `things` read, and all code that they use."""
         self._waiting += things
         while self._waiting or self.content.reached:
             self._waiting += self.content.reached
@@ -152,7 +152,7 @@ class OutsideState:
                     self._value(f"{own.__qualname__}.{name}", value, MISSING)
             for value, literal in zip(_defaults(own), stated, strict=True):
                 if isinstance(value, FunctionType) and value.__globals__ is own.__globals__:
-                    self._waiting.append(value)  # of the same file
+                    self._waiting.append(value)  # a function of the same file
                 else:
                     self._value(f"default of {own.__qualname__}", value, literal)
             for name, value in function_attributes(own).items():
@@ -161,7 +161,7 @@ class OutsideState:
             self._globals(code, own.__globals__)
 
     def _computed(self, function: FunctionType, index: SourceIndex) -> None:
-        """Search the globals and files that a function names by computed text."""
+        """Collect the globals and files that a function names by computed text."""
         code = function.__code__
         name = code.co_qualname
         if name in index.computed_variables:
@@ -187,7 +187,7 @@ class OutsideState:
                     self._all(vars(module), code)
 
     def _all(self, variables: Mapping[str, Any], code: CodeType) -> None:
-        """Search all globals of a module."""
+        """Collect all globals of a module."""
         if (id(variables), 0) in self._visited:
             return
         self._visited.add((id(variables), 0))
@@ -240,7 +240,7 @@ class OutsideState:
         self._named(label, name, file, value, index)
 
     def _attributes(self, module: ModuleType, code: CodeType) -> None:
-        """Search the attributes of a module whose names occur in code.
+        """Collect those attributes of a module that `code` names.
 
         In libraries, only replaced attributes count.
         """
@@ -259,10 +259,7 @@ class OutsideState:
                 self._patch(f"{module.__name__}.{name}", value)
 
     def _patch(self, label: str, value: Any) -> None:
-        """Add user code that replaces a function or class of a library to the cache key.
-
-        Search library classes.
-        """
+        """Collect user code that replaces a function or class of a library. Follow classes of libraries."""
         for part in _members(value):
             if isinstance(part, FunctionType):
                 code = part.__code__
@@ -275,10 +272,7 @@ class OutsideState:
                 self._waiting.append(part)
 
     def _named(self, label: str, name: str, file: str, value: Any, index: SourceIndex) -> None:
-        """Search the value of the global `name` of a source file.
-
-        Add it to the key unless that file defines it.
-        """
+        """Collect the value of the global `name`, unless the source file itself defines it."""
         if isinstance(value, FunctionType):
             own = _below_libraries(value, self._is_user)
             code = own.__code__
@@ -297,7 +291,7 @@ class OutsideState:
             self._keyed(label, value)
 
     def _value(self, label: str, value: Any, literal: Any) -> None:
-        """Add a value to the key, unless it equals the `literal` in the source or is code."""
+        """Add a value to the cache key, unless it equals the `literal` in the source or is code."""
         if isinstance(value, _NO_DATA) or type(value).__module__ == "typing":
             return
         if literal is not MISSING and _is_plain(value) and canonical(value) == canonical(literal):

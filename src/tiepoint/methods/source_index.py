@@ -196,7 +196,7 @@ def _path_of(call: ast.Call) -> ast.expr | None:
 def _is_computed(node: ast.expr | None, values: dict[str, list[ast.expr | None]], depth: int = 0) -> bool:
     """Return whether a path is computed from values that the cache key does not contain.
 
-    A path that is a parameter of the function is not; its caller computes it.
+    A parameter of the function does not count as computed, because the caller computes it.
     """
     if node is None or depth > 8 or _is_traced(node, values):
         return False

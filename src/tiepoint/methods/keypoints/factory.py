@@ -103,7 +103,9 @@ def plan_part(text: str, family: str) -> FactoryPlan:
         from .pooling import DomainSizePooling
 
         if not stage.argument:
-            raise InputError("dsp needs a descriptor to pool, as in dsp:sift?scales=1,1.5,2")
+            raise InputError(
+                "dsp: the descriptor to pool is missing; write one, as in dsp:sift?scales=1,1.5,2"
+            )
         return FactoryPlan(text, DomainSizePooling, None, stage.params, (plan_part(stage.argument, family),))
     factory = load_part(stage.name, family)
     if hasattr(factory, "variant"):
@@ -299,7 +301,9 @@ class Fusion:
         if self.binary and (aggregation != "concatenate" or weights is not None):
             raise InputError("binary descriptors need aggregation=concatenate without weights")
         if weights is not None and aggregation not in ("concatenate", "weighted"):
-            raise InputError("weights have an effect only with aggregation=concatenate or weighted")
+            raise InputError(
+                "weights have an effect only with aggregation=concatenate or weighted; remove them"
+            )
         if aggregation == "weighted" and weights is None:
             raise InputError("aggregation=weighted needs weights, as in fuse:sift,rootsift?weights=2,1")
         self.components = list(components)

@@ -55,7 +55,9 @@ def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
         raise InputError(f"{found[0]} and {found[1].name}: both belong to the same image; remove one")
     if found:
         return found[0]
-    raise FormatError(root / scene / f"{image}{suffixes[0]}", f"the file of the image {key} is missing")
+    raise FormatError(
+        root / scene / f"{image}{suffixes[0]}", f"the file of the image {key} is missing; add it"
+    )
 
 
 class FolderOfImages:

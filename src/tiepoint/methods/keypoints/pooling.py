@@ -193,7 +193,7 @@ class DomainSizePooling:
             given = {"weighting": weighting, "weight_sigma": sigma, "weights": weights}
             for what, value in given.items():
                 if value is not None:
-                    raise InputError(f"{what} has an effect only with aggregation=weighted")
+                    raise InputError(f"{what} has an effect only with aggregation=weighted; remove it")
             return None
         if weights is not None:
             if weighting is not None or sigma is not None:

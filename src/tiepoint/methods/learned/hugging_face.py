@@ -268,7 +268,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(read_regular_file(file, most=_MAX_JSON_BYTES))
     except ValueError as e:
-        raise InputError(f"{file} is not a JSON file: {e}") from e
+        raise InputError(f"{file} is not a JSON file ({e}); copy it again") from e
     if not isinstance(found, dict):
         raise InputError(f"{file}: expected a JSON object, found {type(found).__name__}")
     return found

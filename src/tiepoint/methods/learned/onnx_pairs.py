@@ -105,7 +105,7 @@ class OnnxPairs:
                 )
             if own is None and int(given or 0) % SIDE_MULTIPLE:
                 raise InputError(
-                    f"{self.path}: size={size} is not a multiple of 8 (SuperPoint), 16 (DISK) or 32 (ALIKED)"
+                    f"{self.path}: size={size} must be a multiple of 8 (SuperPoint), 16 (DISK) or 32 (ALIKED)"
                 )
             found.append(int(own or given or 0))
         return int(shape[1] or 0), (found[0], found[1])

@@ -165,7 +165,9 @@ def no_network() -> Iterator[None]:
     def refused(self: socket.socket, address: Any, *args: Any) -> Any:
         local = self.family == getattr(socket, "AF_UNIX", None)
         if threading.get_ident() == owner and not local:
-            raise ConnectionRefusedError(f"no network access while a method is created, requested: {address}")
+            raise ConnectionRefusedError(
+                f"connection to {address} refused: a method is created without network access"
+            )
         return connect(self, address, *args)
 
     with _attribute(socket.socket, "connect", refused):

@@ -153,7 +153,7 @@ class NetworkRunner:
     def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
         """Return the network's output (b, d) for a batch. None if out of memory; `batch` is then halved.
 
-        `fed` calls the network on the batch `block`.
+        `block` is the batch, and `fed` calls the network on it.
         """
         try:
             with plain_float32():

@@ -53,7 +53,7 @@ def _hash(path: str) -> str:
     if path.endswith(".py"):
         try:
             return sources_of(path).hash
-        except (InputError, SyntaxError, ValueError):  # of another version of Python
+        except (InputError, SyntaxError, ValueError):  # the file is for another version of Python
             pass
     return hash_file(path)
 
