@@ -233,7 +233,7 @@ def test_score_without_strips_takes_lengths_from_lists(world: Program) -> None:
 def test_run_without_strips_names_folder(world: Program) -> None:
     Path("empty").mkdir()
     arguments = ("run", "sift", "--task", TASK, "--data", "empty", "--tasks", "data/benchmarks")
-    assert "empty has numbers of patches but no patches" in world(*arguments, code=2).text
+    assert "empty: the dataset has numbers of patches but no pixels" in world(*arguments, code=2).text
 
 
 def test_benchmark_is_found_by_its_file_name(world: Program) -> None:

@@ -36,14 +36,13 @@ Box = tuple[float, float, float, float]
 class DensePair:
     """Image pair in one direction, with its ground-truth correspondence.
 
-    `scene` groups pairs that share images. A method runs once on the images of an `item` and returns the
-    flows of both directions. `direction` is 1 from image 1 to image 2, and 2 from image 2 to image 1. Source
-    and target depend on the direction.
+    `direction` is 1 (image 1 is the source, image 2 the target) or 2 (reversed). A method runs once on the
+    images of an `item` and returns the flows of both directions. `scene` groups pairs that share images.
 
     `flow()` returns the ground-truth flow on the source, float32 (h, w, 2), 1e10 if unknown. `points()`
-    returns corresponding positions (n, 2) in source and target, NaN for padding. `box()` returns the object
-    in the target, x1 y1 x2 y2. Each function is None if the dataset has no such ground truth. `homography` is
-    the homography that the flow was computed from, if any.
+    returns corresponding positions (n, 2) in source and target, NaN for padding. `box()` returns the object's
+    box in the target, (x1, y1, x2, y2). Each function is None if the dataset has no such ground truth.
+    `homography` is the source of the flow, if it was computed from one.
     """
 
     item: str
@@ -60,7 +59,7 @@ class DensePair:
 
     @property
     def key(self) -> str:
-        """Key of item and direction, unique in the dataset."""
+        """Text that identifies item and direction, unique in the dataset."""
         return f"{self.item}:{'1to2' if self.direction == 1 else '2to1'}"
 
     def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -68,12 +67,12 @@ class DensePair:
         return read_image(self.image1), read_image(self.image2)
 
     def sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return (height, width) of source and target, from the headers."""
+        """Return (height, width) of source and target, read from the image headers."""
         first, second = (read_size(p)[::-1] for p in (self.image1, self.image2))
         return (first, second) if self.direction == 1 else (second, first)
 
     def truth(self) -> PairTruth:
-        """Return the pair from image 1 to image 2, with its homography if it has one."""
+        """Return the ground truth from image 1 to image 2, with the homography if there is one."""
         pair = ImagePair(self.item, self.scene, image0=self.image1, image1=self.image2)
         return PairTruth(pair, annotations={} if self.homography is None else {"H": self.homography})
 
@@ -83,9 +82,9 @@ class DensePair:
 
 
 def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]) -> Flow:
-    """Return the flow of a homography. It is 1e10 (unknown) if the target is outside image 2.
+    """Return the flow of a homography. It is 1e10 (unknown) where the target is outside image 2.
 
-    The sizes are (h, w).
+    `size1` and `size2` are (h, w) of the images.
 
     >>> homography_truth(np.array([[1.0, 0, 1], [0, 1, 0], [0, 0, 1]]), (1, 2), (1, 2))[0].tolist()
     [[1.0, 0.0], [10000000000.0, 10000000000.0]]
@@ -128,7 +127,10 @@ def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list
         if pairs:
             return pairs
         if found:
-            raise ProblemsError(f"{path}: no usable image pair", [b.reason for b in found])
+            raise ProblemsError(
+                f"{path}: no usable image pair",
+                [b.reason for b in found],
+            )
     raise InputError(
         f"{path} contains no pairs: {found_in(path)}\n"
         "  expected: SUBSET/PAIR/flow1.flo (TSS), SEQ/H_1_2 (image sequences), CLASS/*.mat (PF-WILLOW), or "
@@ -153,7 +155,7 @@ def _tss(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
             continue
         corr = p.folder / "corr.txt"
         for d in (1, 2):
-            mask = p.folder / f"mask{3 - d}.png"  # of the target
+            mask = p.folder / f"mask{3 - d}.png"  # mask of the target
             files = [p.folder / f"flow{d}.flo", mask, *([corr] if corr.exists() else [])]
             truth = hash_json([hash_file(f) for f in files])
             points = _directed(p.points, d) if corr.exists() else None
@@ -216,7 +218,9 @@ def _read_keypoints(a: Path, b: Path) -> tuple[Points, Points]:
     source, target = read_pf_keypoints(a), read_pf_keypoints(b)
     if len(source) != len(target):
         counts = f"this file has {len(target)}, {a.name} has {len(source)}"
-        raise FormatError(b, f"all files of a class must have equally many keypoints, but {counts}")
+        raise FormatError(
+            b, f"all files of a class must have equally many keypoints, but {counts}; correct the .mat files"
+        )
     return source, target
 
 

@@ -23,7 +23,7 @@ from .image_pairs.pair import ImagePair
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _MAX_LISTED = 20
-"""Maximum number of missing images of a sequence that are listed individually."""
+"""Maximum number of missing images of a sequence that a message lists."""
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
 
 
@@ -33,7 +33,7 @@ class NoSequencesError(InputError):
 
 @dataclass(frozen=True)
 class SequenceFiles:
-    """Files of one sequence: images and homographies by number. Image 1 is the reference."""
+    """Files of one sequence: images and homographies by image number. Image 1 is the reference."""
 
     name: str
     images: dict[int, Path]
@@ -44,9 +44,9 @@ class ImageSequences:
     """Folder of image sequences, read on demand. All file headers are checked when it is opened.
 
     Each sequence is a sub-folder with images ``1.ppm … n.ppm`` and ``H_1_2 … H_1_n`` (HPatches) or ``img1.ppm
-    … imgn.ppm`` and ``H1to2p … H1tonp`` (Oxford); ppm, png, jpg and other common formats, n >= 2. H maps
-    image 1 to image k; pixel centres are integers. If the folder itself contains images, it is one sequence.
-    Images are named by their number, ``"1" … "n"``, in both layouts.
+    … imgn.ppm`` and ``H1to2p … H1tonp`` (Oxford), n >= 2. Images may also be png, jpg and other common
+    formats. H maps image 1 to image k; pixel centres are integers. If the folder itself contains images, it
+    is one sequence. In both layouts, images are named by their number, ``"1" … "n"``.
 
     Args:
         root: The folder.
@@ -115,7 +115,7 @@ class ImageSequences:
         return np.eye(3) if int(k) == 1 else self._matrices[scene, int(k)].copy()
 
     def pair(self, scene: str, k: str | int) -> PairTruth:
-        """Return the reference image of a scene, image k, and the homography between them."""
+        """Return the image pair (reference, image k) of a scene, with its homography."""
         pair = ImagePair(
             f"{scene}/1-{k}",
             scene,
@@ -127,7 +127,7 @@ class ImageSequences:
         return PairTruth(pair, annotations={"H": self.homography(scene, k)})
 
     def pairs(self) -> tuple[PairTruth, ...]:
-        """Return the pairs of the reference image and every other image of its scene."""
+        """Return the pairs of the reference with every other image, for all scenes."""
         return tuple(self.pair(scene, k) for scene in self.scenes for k in self.images(scene)[1:])
 
     def content(self, scene: str, name: str | int) -> str:
@@ -198,7 +198,7 @@ def _find_scenes(root: Path) -> dict[str, Path]:
 
 
 def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
-    """Collect the files of a sequence by number. Append gaps and duplicates to `problems`."""
+    """Collect the files of a sequence by image number. Append gaps and duplicates to `problems`."""
     images: dict[int, Path] = {}
     for path in _image_files(folder):
         match = _IMAGE.fullmatch(path.stem)

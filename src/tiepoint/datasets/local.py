@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find datasets on this machine: in given folders, below ``TIEPOINT_DATA``, and where `data get` put them."""
+"""Find datasets on this machine: in given folders, below ``TIEPOINT_DATA``, or installed by `data get`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class LocalDataset:
 
 
 def data_folders() -> list[Path]:
-    """Return the folders that ``$TIEPOINT_DATA`` names, separated like those of ``$PATH``."""
+    """Return the folders in the environment variable ``TIEPOINT_DATA``, separated as in ``PATH``."""
     given = os.environ.get(VARIABLE, "")
     return [Path(text).expanduser() for text in given.split(os.pathsep) if text]
 
 
 def local_datasets(folders: Sequence[Path]) -> list[LocalDataset]:
-    """Return the datasets in some folders, up to two levels below them, sorted by path.
+    """Return the datasets in the given folders, up to two levels deep, sorted by path.
 
-    In the current folder, only datasets that `data get` installed are found, because it may contain anything.
+    The current folder may contain anything, so only datasets that `data get` installed are found there.
     """
     found: dict[Path, LocalDataset] = {}
     for path, layout in _candidates(folders):

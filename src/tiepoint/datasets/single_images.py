@@ -21,11 +21,11 @@ _DEPTH = 3
 
 
 def first_images(path: str | Path) -> dict[str, Path]:
-    """Return the first image of every scene, sorted by the scene's name.
+    """Return the first image of every scene, sorted by the name of the scene.
 
-    If a folder contains images and no homographies, every image is a scene. In a sequence, in a folder of
-    folders, and in a dataset of image pairs, the first image of each scene is used. An image file is one
-    scene.
+    If `path` is a folder of images without homographies, every image is a scene. If it is a sequence, a
+    folder of folders or a dataset of image pairs, the first image of each scene is returned. An image file is
+    one scene.
 
     Raises:
         InputError: The path does not exist, has patch strips, or has no image.
@@ -67,7 +67,7 @@ def _of_pairs(path: Path) -> dict[str, Path]:
 
 
 def _below(root: Path, prefix: str, depth: int) -> dict[str, Path]:
-    """Return the first image of every folder below `root` that contains images."""
+    """Return the first image of every folder below `root` that contains images, by folder name."""
     found: dict[str, Path] = {}
     for folder in sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".")):
         name = f"{prefix}{folder.name}"
@@ -80,7 +80,7 @@ def _below(root: Path, prefix: str, depth: int) -> dict[str, Path]:
 
 
 def _images(folder: Path) -> list[Path]:
-    """Return the images of a folder, numbers in the names in numeric order."""
+    """Return the images of a folder, sorted so that numbers in names are compared as numbers."""
     files = [
         p
         for p in folder.iterdir()
@@ -92,7 +92,7 @@ def _images(folder: Path) -> list[Path]:
 
 
 def by_scene(images: Mapping[str, Path], scenes: tuple[str, ...]) -> dict[str, Path]:
-    """Return the images of some scenes, by default of all. Raise `UnknownNameError` for unknown scenes."""
+    """Return the images of the scenes `scenes` (empty: all). Raise `UnknownNameError` for unknown scenes."""
     for scene in scenes:
         if scene not in images:
             raise UnknownNameError("scene", scene, images)

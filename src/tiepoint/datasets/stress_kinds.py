@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of changes: their levels, the axis of the levels, and the changed image."""
+"""Kinds of image changes for stress tests: their levels, the label of the axis, and the changed image."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ from ..geometry.image_changes import (
 from ..stats.breakdown import LINEAR, LOG2, QUALITY, Axis
 
 RULES = 1
-"""Version of the changes. It is part of the cache key of the changed images."""
+"""Version of the image changes, part of the cache key of the changed images."""
 
 
 @dataclass(frozen=True)
 class StressKind:
-    """One kind of change.
+    """A kind of image change, such as rotation or noise.
 
-    `levels` are the default levels; the first leaves the image unchanged. `last` bounds the levels that an
-    option may give. `label` is the text of the axis, and `shown` the form of one level with `digits`
-    decimals. `unit` is the unit of levels in `tasks.info.UNITS`. `warp` returns the plane warp of a level.
-    `change` returns the changed image of a kind without warp, from image, level, scene and seed.
+    * `levels`: default levels; the first leaves the image unchanged.
+    * `last`: bound of the levels that a user may choose.
+    * `label`: label of the axis. `shown`: format of one level with `digits` decimals.
+    * `unit`: unit of the levels, a key of `tasks.info.UNITS`.
+    * `warp`: returns the plane warp of a level.
+    * `change`: for kinds without warp, returns the changed image from image, level, scene and seed.
     """
 
     name: str
@@ -50,15 +52,15 @@ class StressKind:
     change: Callable[[Image, float, str, int], Image] | None = None
 
     def homography(self, size: Size, level: float) -> NDArray[np.float64]:
-        """Return the homography from the image to the changed image."""
+        """Return the homography from the original to the changed image at a level."""
         return np.eye(3) if self.warp is None else self.warp(size, level).H
 
     def size(self, size: Size, level: float) -> Size:
-        """Return (width, height) of the changed image."""
+        """Return (width, height) of the changed image at a level."""
         return size if self.warp is None else self.warp(size, level).size
 
     def changed(self, image: Image, level: float, scene: str, seed: int) -> Image:
-        """Return the changed image."""
+        """Return the image, changed at a level. `scene` and `seed` seed the random generator."""
         if level == self.levels[0]:
             return image.copy()
         if self.warp is not None:
@@ -67,7 +69,7 @@ class StressKind:
         return self.change(image, level, scene, seed)
 
     def level_text(self, level: float, *, exact: bool = False) -> str:
-        """Return a level as text, rounded unless it is a level of the curve.
+        """Return a level as text for display, rounded unless `exact`.
 
         >>> KINDS["tilt"].level_text(46.957), KINDS["jpeg"].level_text(2), KINDS["scale"].level_text(2.5)
         ('47.0°', 'q 2.0', '2.50x')
@@ -75,10 +77,13 @@ class StressKind:
         return self.shown.format(f"{level:g}" if exact else f"{level:.{self.digits}f}")
 
     def check(self, levels: Sequence[float]) -> tuple[float, ...]:
-        """Return levels that start with the unchanged image and become harder. Else raise `ValueError`."""
+        """Check levels and return them. The first must leave the image unchanged, and each must be harder.
+
+        Raise `ValueError` otherwise.
+        """
         first, found = self.levels[0], tuple(map(float, levels))
         if len(found) < 2 or found[0] != first:
-            raise ValueError(f"expected at least two levels, the first {first:g} (unchanged)")
+            raise ValueError(f"expected at least two levels, the first {first:g} (unchanged image)")
         low, high = sorted((first, self.last))
         if not all(low <= level <= high for level in found):
             raise ValueError(f"expected levels from {first:g} to {self.last:g}")

@@ -37,7 +37,7 @@ class PairTruth:
 
 @dataclass(frozen=True)
 class TssPair:
-    """Image pair of a TSS subset. Files are read on demand."""
+    """Image pair in a TSS subset. Its files are read on demand."""
 
     subset: str
     name: str
@@ -45,7 +45,7 @@ class TssPair:
 
     @property
     def key(self) -> str:
-        """``SUBSET/PAIR``, unique in the dataset."""
+        """Text ``SUBSET/PAIR`` that identifies the pair in the dataset."""
         return f"{self.subset}/{self.name}"
 
     @cached_property
@@ -79,9 +79,9 @@ class TssPair:
         return corr_pixels(corr, *self.sizes())
 
     def problems(self) -> list[str]:
-        """Check the headers of the ground truth.
+        """Return messages about missing, unreadable or wrongly sized ground-truth files.
 
-        Return problems: missing or unreadable files, wrong sizes.
+        Only headers are read.
         """
         found = [f"{self.key}: {n} is missing" for n in TRUTH_FILES if not (self.folder / n).exists()]
         if found:
@@ -91,7 +91,9 @@ class TssPair:
                 flow = read_flo_size(self.folder / f"flow{i}.flo")
                 mask = read_mask_size(self.folder / f"mask{i}.png")
                 if flow != mask:
-                    found.append(f"{self.key}: flow{i}.flo is {flow}, mask{i}.png is {mask} (height, width)")
+                    found.append(
+                        f"{self.key}: flow{i}.flo is {flow}, but mask{i}.png is {mask} (height, width)"
+                    )
             _ = self.flip, self.names
         except FormatError as e:
             found.append(str(e))
@@ -103,7 +105,7 @@ class TssPair:
         return ImagePair(self.key, self.key, image0=images[0], image1=images[1])
 
     def image_content(self) -> str:
-        """Return a hash of the two image files. The files may be missing."""
+        """Return a hash of the two image files. A missing file is allowed."""
         files = [self.folder / f"image{i}.png" for i in (1, 2)]
         return hash_json([hash_file(f) if f.exists() else None for f in files])
 

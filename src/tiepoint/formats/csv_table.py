@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Characters that make a spreadsheet evaluate the text after them as a formula."""
+"""Characters that make a spreadsheet evaluate the text that they start as a formula."""
 _MARK = "'"
 _CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\U0010ffff]")
 
@@ -26,8 +26,8 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\U0010ffff]")
 def escape_formula(cell: Any) -> Any:
     r"""Prefix an apostrophe to text that a spreadsheet would evaluate as a formula.
 
-    If a formula already starts with apostrophes, one more is added. `unescape_formula` removes it.
-    Control characters other than tabs and line ends are escaped, because a terminal would interpret them. All
+    Text that starts with apostrophes before a formula gets one more, which `unescape_formula` removes.
+    Control characters are escaped because a terminal would interpret them; tabs and line ends are not. All
     other values, including numbers and numeric text, are returned unchanged.
 
     >>> [escape_formula(cell) for cell in ("=1+1", "-0.5", -0.5, "sift", "'=x")]
@@ -43,7 +43,7 @@ def escape_formula(cell: Any) -> Any:
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """Format a data frame as CSV. Numbers have full precision; text is escaped by `escape_formula`."""
+    """Format a data frame as CSV. Numbers have full precision, and text is escaped by `escape_formula`."""
     escaped = frame.rename(columns=escape_formula)
     quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
     for name in escaped.columns:
@@ -55,7 +55,7 @@ def frame_csv(frame: pd.DataFrame) -> str:
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""Format rows as CSV. Numbers have full precision; text is escaped by `escape_formula`.
+    r"""Format rows as CSV. Numbers have full precision, and text is escaped by `escape_formula`.
 
     >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
     'a,b\n1,0.5\n"x,y",\n'
@@ -88,14 +88,16 @@ def _is_number(text: str) -> bool:
 
 
 def named_columns(names: Sequence[str], path: str | Path) -> list[str]:
-    """Return the stripped column names of a header row. Raise a `FormatError` for a duplicate name.
+    """Return the column names of a header row without surrounding spaces.
+
+    Raise a `FormatError` for a duplicate name.
 
     >>> named_columns(["a", " b"], "x.csv")
     ['a', 'b']
     """
     columns = [name.strip() for name in names]
     if duplicates := [name for name, count in Counter(columns).items() if count > 1]:
-        raise FormatError(path, f"duplicate column {duplicates[0]!r}", line=1)
+        raise FormatError(path, f"duplicate column {duplicates[0]!r}; rename one", line=1)
     return columns
 
 

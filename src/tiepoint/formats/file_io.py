@@ -38,7 +38,7 @@ DAMAGED: tuple[type[Exception], ...] = (
     lzma.LZMAError,
     zipfile.BadZipFile,
 )
-"""Exceptions that decoders raise on corrupt data. Programming errors are not included."""
+"""Exceptions that decoders raise on corrupt data. Exceptions of programming errors are not included."""
 
 UNPACKED_BYTES = 256 << 20
 UNPACKED_RATIO = 32
@@ -48,10 +48,9 @@ MAX_UNPACKED_BYTES = 64 << 30
 def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> None:
     """Raise a `FormatError` if a file would unpack to too many bytes.
 
-    `file_bytes` is the size of the file and `announced` the unpacked size that its header states.
-
-    The limit is 256 MiB plus 32 times the file size, at most 64 GiB. Call this function before unpacking,
-    because a few kilobytes can expand to gigabytes.
+    `file_bytes` is the size of the file, and `announced` the unpacked size that its header states. The limit
+    is 256 MiB plus 32 times the file size, at most 64 GiB. Call this function before unpacking, because a few
+    kilobytes can expand to gigabytes.
 
     >>> check_unpacked_size("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
@@ -59,7 +58,11 @@ def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> No
     """
     limit = min(MAX_UNPACKED_BYTES, UNPACKED_BYTES + UNPACKED_RATIO * file_bytes)
     if announced > limit:
-        raise FormatError(path, f"would unpack from {file_bytes} to {announced} bytes; the limit is {limit}")
+        raise FormatError(
+            path,
+            f"would unpack from {file_bytes} to {announced} bytes; the limit is {limit}, so check or "
+            "split the file",
+        )
 
 
 def error_reason(error: BaseException) -> str:
@@ -74,9 +77,9 @@ def error_reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def format_errors(path: str | Path, words: str) -> Iterator[None]:
-    """Convert exceptions of decoders into a `FormatError` that names the file.
+    """Convert exceptions of decoders in this block into a `FormatError` that names the file.
 
-    Errors raised by tiepoint and programming errors (`TypeError`, `KeyError`, …) propagate unchanged.
+    Errors raised by tiepoint and programming errors (`TypeError`, `KeyError`, …) stay unchanged.
 
     Args:
         path: The file named in the error.
@@ -151,7 +154,7 @@ def write_text(path: str | Path, text: str) -> None:
 def _remove_orphans(folder: Path) -> None:
     """Remove temporary files that killed processes of this machine left in a folder.
 
-    Each process cleans a folder only once.
+    A process cleans each folder only once.
     """
     if (folder, os.getpid()) in _cleaned:
         return
@@ -189,7 +192,8 @@ def refuse_incomplete(folder: Path) -> None:
     """
     if (folder / INCOMPLETE_MARK).is_file():
         raise FormatError(
-            folder, f"is incomplete: the command named in {INCOMPLETE_MARK} did not finish; run it again"
+            folder,
+            f"is incomplete, because the command named in {INCOMPLETE_MARK} did not finish; run it again",
         )
 
 
@@ -205,7 +209,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @contextlib.contextmanager
 def reading(path: str | Path) -> Iterator[int]:
-    """Yield the size of a file in bytes; convert system errors in the block to `FormatError`.
+    """Yield the size of a file in bytes, and convert system errors in the block to `FormatError`.
 
     Pipes, devices and folders are refused before they are opened.
 
@@ -238,8 +242,8 @@ def map_bytes(path: str | Path) -> NDArray[np.uint8]:
 def read_lines(path: str | Path) -> list[str]:
     """Read the lines of a text file. Strip each line and drop empty lines at the end.
 
-    Line i is ``lines[i - 1]``. An empty file gives an empty list. A file of more than 256 MiB or five million
-    lines raises a `FormatError`.
+    Line number i of the file is ``lines[i - 1]``. An empty file gives an empty list. A file of more than 256
+    MiB or five million lines raises a `FormatError`.
     """
     return lines_of(read_bytes(path, most=MAX_TEXT_BYTES), path)
 
@@ -262,7 +266,9 @@ def _check_lines(data: bytes | mmap.mmap, path: str | Path) -> None:
         end = data.rfind(b"\n", at, at + MAX_LINE_CHARS + 1)
         if end < 0:
             line = data[:at].count(b"\n") + 1
-            raise FormatError(path, f"is longer than the limit of {MAX_LINE_CHARS} bytes", line=line)
+            raise FormatError(
+                path, f"is longer than the limit of {MAX_LINE_CHARS} bytes; check the line ends", line=line
+            )
         at = end + 1
 
 
@@ -274,12 +280,12 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
     """
     _check_lines(data, path)
     if data.count(b"\n") > MAX_LINES:
-        raise FormatError(path, f"has more lines than the limit of {MAX_LINES:,}")
+        raise FormatError(path, f"has more lines than the limit of {MAX_LINES:,}; split the file")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
         line = data[: e.start].count(b"\n") + 1
-        raise FormatError(path, "is not a text file (not UTF-8)", line=line) from e
+        raise FormatError(path, "is not a text file (not UTF-8); save it as UTF-8", line=line) from e
     lines = [line.strip() for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()

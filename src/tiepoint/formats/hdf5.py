@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open and create HDF5 files, find groups and read numeric datasets. Needs h5py (extra ``[hdf5]``)."""
+"""Open and create HDF5 files, find groups and read numeric datasets. Requires h5py (extra ``[hdf5]``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     try:
         import h5py
     except ImportError as e:
-        raise InputError(f"{path} needs the package 'h5py': pip install 'tiepoint[hdf5]'") from e
+        raise InputError(f"{path}: the package 'h5py' is missing; run pip install 'tiepoint[hdf5]'") from e
     regular_file_size(path)
     try:
         file = h5py.File(path, "r")
@@ -45,11 +45,11 @@ def open_hdf5(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def new_hdf5(path: Path) -> Iterator[Any]:
-    """Create an HDF5 file."""
+    """Create an HDF5 file for writing within this block."""
     try:
         import h5py
     except ImportError as e:
-        raise InputError(f"{path} needs the package 'h5py': pip install 'tiepoint[hdf5]'") from e
+        raise InputError(f"{path}: the package 'h5py' is missing; run pip install 'tiepoint[hdf5]'") from e
     with h5py.File(path, "w") as file:
         yield file
 
@@ -59,7 +59,7 @@ def _reason(error: Exception) -> str:
 
 
 def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
-    """Return the sorted paths of all groups that contain datasets of the given names.
+    """Return the sorted paths of all groups that contain datasets with all of the given names.
 
     Groups are searched at any depth, because image names with slashes become nested groups. Soft and external
     links are skipped. Each group is visited once, because groups can contain each other.
@@ -90,7 +90,7 @@ def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
 def read_numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
     """Read a dataset as a numeric array.
 
-    The sizes of the dataset and its chunks in the header are checked before reading (see
+    The header states the sizes of the dataset and its chunks, which are checked before reading (see
     `check_unpacked_size`). Datasets stored in other files are refused.
     """
     if name not in group:

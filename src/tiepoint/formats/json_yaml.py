@@ -15,9 +15,9 @@ from ..core.regular_files import read_regular_file
 
 MAX_JSON_BYTES = 1 << 27
 MAX_JSON_VALUES = 8_000_000
-"""Limit on the number of values.
+"""Maximum number of values in a file.
 
-It bounds the memory: an empty list has 2 bytes in the file, 60 in memory.
+It limits memory: an empty list has 2 bytes in the file, 60 in memory.
 """
 MAX_JSON_DEPTH = 100
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
@@ -34,9 +34,9 @@ def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
         most: Size limit in bytes.
 
     Raises:
-        FormatError: The file is not a regular file, is too long or is not JSON (the error names the line).
-            Also raised for a duplicate key, more than eight million values, more than 100 levels or an
-            unpaired surrogate.
+        FormatError: The file is not a regular file, is too long or is not JSON (the error names the line). It
+            has a duplicate key, more than eight million values, more than 100 levels or an unpaired
+                surrogate.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
@@ -55,12 +55,12 @@ def parse_json(data: bytes, path: str | Path) -> Any:
     tiepoint.core.errors.FormatError: x.json: unsupported JSON: more than 100 levels
     """
     if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MAX_JSON_VALUES:
-        raise FormatError(path, f"unsupported JSON: more than {MAX_JSON_VALUES:,} values")
+        raise FormatError(path, f"unsupported JSON: more than {MAX_JSON_VALUES:,} values; split the file")
     try:
         text = data.decode(json.detect_encoding(data))
     except UnicodeDecodeError as e:
         line = data[: e.start].count(b"\n") + 1
-        raise FormatError(path, "is not JSON: it is not UTF-8", line=line) from e
+        raise FormatError(path, "is not JSON: it is not UTF-8; save it as UTF-8", line=line) from e
     parse_int = _integer_or_float if _LONG_NUMBER.search(data) else None
     try:
         value = json.loads(text.removeprefix("\ufeff"), parse_int=parse_int, object_pairs_hook=_unique_keys)
@@ -68,7 +68,7 @@ def parse_json(data: bytes, path: str | Path) -> Any:
         reason = f"is not JSON, it may be truncated ({e.msg}, column {e.colno})"
         raise FormatError(path, reason, line=e.lineno) from e
     except _DuplicateKeyError as e:
-        raise FormatError(path, f"unsupported JSON: duplicate key {str(e)[:60]!r}") from e
+        raise FormatError(path, f"unsupported JSON: duplicate key {str(e)[:60]!r}; remove one") from e
     except RecursionError as e:
         raise _too_deep(path) from e
     if _deeper(value, MAX_JSON_DEPTH):
@@ -106,7 +106,7 @@ def _integer_or_float(digits: str) -> int | float:
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Return whether lists and objects are nested more than `most` levels deep. Does not recurse."""
+    """Return whether lists and objects are nested more than `most` levels deep, without recursion."""
     level = [value] if isinstance(value, list | dict) else []
     for _ in range(most):
         if not level:
@@ -130,7 +130,7 @@ def _encodable(value: Any) -> bool:
 
 MAX_YAML_BYTES = 1 << 18
 MAX_YAML_NODES = 50_000
-"""Limit on the number of values. The values of an alias count each time it is used."""
+"""Maximum number of values in a YAML file. The values of an alias count each time it is used."""
 MAX_YAML_DEPTH = 50
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)$"),
@@ -142,7 +142,7 @@ _NUMBERS = {
 
 
 def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
-    """Read a YAML file that contains a mapping. `otherwise` is the error message for any other value.
+    """Read a YAML file that contains a mapping. For any other value, the error message is `otherwise`.
 
     Dates, numbers with a leading zero and numbers with colons are returned as text. Tags never create Python
     objects.
@@ -164,9 +164,9 @@ def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read the value of a YAML file. Return None if it is empty.
+    """Read the value of a YAML file. None if the file is empty.
 
-    Limits and errors are the same as in `read_mapping`.
+    Limits and errors are those of `read_mapping`.
     """
     import yaml
 
@@ -190,9 +190,11 @@ def read_yaml(path: Path) -> Any:
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None) or getattr(e, "context_mark", None)
         at = None if mark is None else mark.line + 1
-        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=at) from e
+        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}; correct the file", line=at) from e
     except RecursionError as e:
-        raise FormatError(path, f"unsupported YAML: more than {MAX_YAML_DEPTH} levels") from e
+        raise FormatError(
+            path, f"unsupported YAML: more than {MAX_YAML_DEPTH} levels; flatten the file"
+        ) from e
 
 
 @cache
@@ -203,7 +205,7 @@ def _loader() -> Any:
     from yaml.constructor import ConstructorError
 
     class Bounded(yaml.SafeLoader):
-        """Safe loader that counts nodes and reports unreadable values with their line."""
+        """YAML loader that counts values, and whose errors for unreadable values name the line."""
 
         yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML requires this name and form
             first: [

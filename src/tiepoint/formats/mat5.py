@@ -27,16 +27,19 @@ _MATRIX, _COMPRESSED = 14, 15
 _NUMBERS = {
     1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"
 }  # fmt: skip
-"""Types of stored numbers."""
+"""NumPy types of stored numbers, by MATLAB's type number."""
 _CLASSES = {
     6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"
 }  # fmt: skip
-"""Types of arrays. MATLAB stores the numbers of an array in the smallest type that can represent them."""
+"""NumPy types of arrays, by MATLAB's class number.
+
+Files store an array's numbers in the smallest sufficient type.
+"""
 _DOUBLE_CLASS = 6
 _STRUCT_CLASS = 2
 _COMPLEX = 0x0800
 _HEAD_BYTES = 1024
-"""Bytes that contain class, shape and name of a variable."""
+"""Number of bytes at the start of a variable that contain its class, shape and name."""
 
 
 class _CorruptError(Exception):
@@ -47,7 +50,7 @@ class _CorruptError(Exception):
 class Mat5Variable:
     """Variable of a MATLAB 5 file. Its content is decompressed on access.
 
-    `shape` has the dimensions. `kind` is the number of the MATLAB class.
+    `shape` has the dimensions. `kind` is MATLAB's class number.
     """
 
     path: Path
@@ -63,7 +66,7 @@ class Mat5Variable:
         return _CLASSES.get(self.kind, "")
 
     def array(self) -> NDArray[Any]:
-        """Return the numbers of a real array in its own type. Raise a `FormatError` for other variables."""
+        """Return a real array in its own number type. Raise a `FormatError` for other variables."""
         try:
             found = _array(_unpack(*self._element, self._most))
         except _CorruptError as e:
@@ -73,7 +76,10 @@ class Mat5Variable:
         return found
 
     def fields(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a struct by field name; skip other fields. Empty for other variables."""
+        """Return the arrays of a struct by field name.
+
+        Other fields are skipped. Empty for other variables.
+        """
         try:
             return _fields(_unpack(*self._element, self._most)) if self.kind == _STRUCT_CLASS else {}
         except _CorruptError as e:
@@ -118,13 +124,13 @@ def read_mat5_matrix(path: str | Path, name: str, *, most: int) -> NDArray[np.fl
     """
     variable = read_mat5(path, most=most).get(name)
     if variable is None or variable.kind != _DOUBLE_CLASS or len(variable.shape) != 2:
-        raise FormatError(path, f"has no matrix {name!r} of real numbers")
+        raise FormatError(path, f"has no matrix {name!r} of real numbers; add it")
     try:
         found = _array(_unpack(*variable._element, most))
     except _CorruptError as e:
         raise _unreadable(Path(path), e) from e
     if found is None:
-        raise FormatError(path, f"has no matrix {name!r} of real numbers")
+        raise FormatError(path, f"has no matrix {name!r} of real numbers; add it")
     return found.astype(np.float64)
 
 
@@ -133,7 +139,7 @@ def _unreadable(path: Path, error: _CorruptError) -> FormatError:
 
 
 def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Yield (type, content) of each data element. Content of up to four bytes is stored in the tag."""
+    """Yield (type, content) of each data element. A tag may itself contain up to four bytes of content."""
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from("<II", data, at)
@@ -142,7 +148,7 @@ def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]
             at += 8
             continue
         if at + 8 + size > len(data):
-            raise _CorruptError("a data element extends beyond the end of the file")
+            raise _CorruptError("a data element extends beyond the end of the file; copy it again")
         yield kind, data[at + 8 : at + 8 + size]
         at += 8 + (size + 7 & ~7 if padded else size)
 

@@ -26,17 +26,17 @@ from .sniff import HEAD_BYTES, sniff
 
 
 class FileMap(mmap.mmap):
-    """Memory map with the identity of its file."""
+    """Memory map that records the identity of its file."""
 
     file: FileStamp | None = None
     address: int = 0
 
 
 def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
-    """Return the memory-mapped file that contains an array, and the byte offset of the array.
+    """Return the memory-mapped file that contains an array, and the byte offset of the array in it.
 
-    Return None for arrays that `map_npy` did not create. Two maps with equal `FileMap.file` have equal bytes
-    if the file was not edited within one tick of the file system's clock.
+    None for arrays that `map_npy` did not create. Two maps with equal `FileMap.file` have equal bytes, unless
+    the file was edited within the resolution of the file system's clock.
 
     >>> file_of(np.zeros(3)) is None
     True
@@ -53,8 +53,8 @@ def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
 def map_npy(path: str | Path) -> NDArray[Any]:
     """Memory-map the array of a ``.npy`` file, read-only.
 
-    Equivalent to ``numpy.load(path, mmap_mode="r")`` in a sixth of the time, because equal headers are parsed
-    only once. Object arrays and files of the wrong length are refused.
+    The result is that of ``numpy.load(path, mmap_mode="r")`` in a sixth of the time, because equal headers
+    are parsed only once. Object arrays and files of the wrong length are refused.
 
     Raises:
         FormatError: The file does not contain such an array.
@@ -87,7 +87,7 @@ def map_file(path: str | Path) -> FileMap:
 
 
 def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArray[Any]:
-    """Return the array in the content of a ``.npy`` file without a copy.
+    """Return the array in the content of a ``.npy`` file, without copying it.
 
     `path` is used in error messages.
     """
@@ -135,7 +135,10 @@ _MAX_BRACKETS = 64
 
 @lru_cache(maxsize=4096)
 def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Parse a ``.npy`` header. Tokens are checked first to protect Python's parser from malicious input."""
+    """Parse a ``.npy`` header into shape, whether the order is Fortran's, and type.
+
+    Tokens are checked first to protect Python's parser from malicious input.
+    """
     if len(head) > _MAX_HEADER_BYTES:
         raise ValueError(f"the header of {len(head)} bytes is too long")
     text = head[10 if head[6] == 1 else 12 :].decode("latin1")
@@ -218,7 +221,7 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
-    """Read an entry of an archive into writable memory. Its length must equal the length in the header."""
+    """Read an archive entry into writable memory. Its length must be that in the zip directory."""
     out = bytearray(info.file_size)
     view, at = memoryview(out), 0
     with archive.open(info) as file:

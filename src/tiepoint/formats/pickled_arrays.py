@@ -46,12 +46,12 @@ def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
 
 
 def read_arrays(path: str | Path) -> Any:
-    """Read a pickle file as `parse_arrays` does."""
+    """Read arrays and plain containers from a pickle file. Errors are those of `parse_arrays`."""
     return parse_arrays(read_bytes(path), path=path)
 
 
 def read_npy_objects(path: str | Path) -> Any:
-    """Read a ``.npy`` file of pickled objects as `parse_arrays` does."""
+    """Read a ``.npy`` file of pickled objects. Errors are those of `parse_arrays`."""
     data = read_bytes(path)
     if not data.startswith(_MAGIC):
         raise FormatError(path, "is not an .npy file")
@@ -66,10 +66,10 @@ _CONTAINERS = (OpaqueObject, dict, list, tuple, set, frozenset)
 
 
 class _ArrayBuilder:
-    """Converter of opaque objects that describe NumPy arrays. Other opaque objects are refused.
+    """Converter of the `OpaqueObject`s that describe NumPy arrays. Other opaque objects are refused.
 
-    A shared object is converted once. The total size of the arrays is limited by the file size. The parser
-    already limits depth and number of parts.
+    A shared object is converted once. The file size limits the total size of the arrays. The parser has
+    already limited depth and number of values.
     """
 
     def __init__(self, path: str | Path, file_bytes: int) -> None:
@@ -78,7 +78,7 @@ class _ArrayBuilder:
         self.done: dict[int, Any] = {}
 
     def plain(self, value: Any) -> Any:
-        """Convert a value and all values that it contains."""
+        """Return a value in which all descriptions of arrays are converted to NumPy arrays."""
         if not isinstance(value, _CONTAINERS):
             return value
         if id(value) not in self.done:
@@ -95,13 +95,16 @@ class _ArrayBuilder:
         return type(value)(self.plain(inner) for inner in value)
 
     def _key(self, key: Any) -> Any:
-        """Convert a dictionary key. Refuse a key that the pickle builds by calling a function."""
+        """Convert a dictionary key. Refuse a key that the pickle creates by calling a function."""
         if isinstance(key, OpaqueObject):
             raise _refusal(key, self.path)
         return tuple(self._key(part) for part in key) if isinstance(key, tuple) else key
 
     def _array(self, note: OpaqueObject) -> Any:
-        """Build an array from a ``_reconstruct`` or ``_frombuffer`` call. Return a flat list for objects."""
+        """Build an array from a ``_reconstruct`` or ``_frombuffer`` call.
+
+        An object array becomes a flat list.
+        """
         callee = note.callee.name if isinstance(note.callee, OpaqueObject) else None
         try:
             if callee in _ARRAY and isinstance(note.state, tuple):
@@ -121,7 +124,9 @@ class _ArrayBuilder:
                 flat = [self.plain(v) for v in content]
                 return flat if shape else flat[0]
             if dtype.hasobject or not isinstance(content, bytes | bytearray):
-                raise ValueError(f"its content is {type(content).__name__}")
+                raise ValueError(
+                    f"an array has content of type {type(content).__name__}, expected bytes or a list"
+                )
             if len(content) != count * dtype.itemsize:
                 raise ValueError(f"found {len(content)} bytes for {count} numbers of {dtype.itemsize} bytes")
             self.left -= len(content)
@@ -134,7 +139,7 @@ class _ArrayBuilder:
 
 
 def _count(shape: Any) -> int:
-    """Return the number of elements of a shape."""
+    """Return the number of elements of an array with a given shape."""
     if (
         not isinstance(shape, tuple)
         or len(shape) > 32

@@ -32,10 +32,10 @@ _PARTS_PER_BYTE = 4
 
 
 def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
-    """Check a dictionary key and return its number of parts. Raise a ValueError if it is unsupported.
+    """Check a dictionary key and return its number of values. Raise a ValueError if it is unsupported.
 
-    Keys are text, bytes, numbers, None, and tuples of at most 8 of them in at most 3 levels. Integers must be
-    below 2**60 to avoid hash collisions. Opaque objects are accepted here; the caller refuses them.
+    Keys are text, bytes, numbers, None, and tuples of at most 8 of these in at most 3 levels. Integers must
+    be below 2**60 to avoid hash collisions. Opaque objects are accepted here; the caller refuses them.
 
     >>> check_key(("a", 1, (2.5, None)))
     4
@@ -63,9 +63,9 @@ def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
 
 
 def check_size(value: Any, file_bytes: int) -> None:
-    """Raise a ValueError if a value is cyclic, deeper than 100 levels or expands far beyond its file.
+    """Raise a ValueError if a value is cyclic, deeper than 100 levels or much larger than its file.
 
-    The limit is a million parts plus four per byte of the file. Shared parts count each time they occur.
+    The limit is a million values plus four per byte of the file. Shared values count each time they occur.
 
     >>> x = [1]
     >>> for _ in range(50):
@@ -109,7 +109,7 @@ def check_size(value: Any, file_bytes: int) -> None:
 
 
 def parts_of(value: Any) -> list[Any]:
-    """Return the elements of a container. The keys of a dictionary precede its values.
+    """Return the elements of a container. For a dictionary, all keys come before the values.
 
     >>> parts_of({"a": 1, "b": []}), parts_of((1, 2))
     (['a', 'b', 1, []], [1, 2])
@@ -140,7 +140,7 @@ _FIXED: dict[str, Callable[[], Any]] = {
 
 
 class OpaqueObject:
-    """Global or call in a pickle, not executed: a name, or a callee with its arguments."""
+    """Global or call in a pickle that is not executed: a name, or a called object with its arguments."""
 
     __slots__ = ("arguments", "callee", "name", "state")
 
@@ -193,7 +193,9 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as e:
         raise FormatError(
-            path, f"is a corrupt or unsafe pickle ({type(e).__name__}: {error_reason(e)})"
+            path,
+            f"is a corrupt or unsafe pickle ({type(e).__name__}: {error_reason(e)}); write it again "
+            "as plain data",
         ) from e
     raise FormatError(path, "is a corrupt pickle: the STOP instruction at the end is missing")
 
@@ -323,7 +325,7 @@ def _fill(target: Any, flat: list[Any]) -> None:
 
 
 def _called(callee: Any, arguments: Any) -> Any:
-    """Return the result of a recognised call (a dict, bytes or a number), or an `OpaqueObject`."""
+    """Return the result of a recognised call (a dict, bytes or a number), else an `OpaqueObject`."""
     if isinstance(callee, OpaqueObject) and callee.name in _DICTS:
         return {}
     if isinstance(callee, OpaqueObject) and callee.name == ("_codecs", "encode"):
@@ -338,9 +340,9 @@ def _called(callee: Any, arguments: Any) -> Any:
 
 
 def _is_scalar(callee: Any) -> bool:
-    """Return whether a callee is NumPy's ``scalar``.
+    """Return whether a called object is NumPy's ``scalar``.
 
-    The callee is a name or, in files written by dill, an attribute of a module.
+    It is a name or, in files written by dill, an attribute of a module.
     """
     if not isinstance(callee, OpaqueObject):
         return False
@@ -358,7 +360,7 @@ def _is_scalar(callee: Any) -> bool:
 
 
 def _number(dtype: Any, raw: Any) -> Any:
-    """Decode a NumPy scalar from its type and bytes. Return None for unsupported types."""
+    """Decode a NumPy scalar from its type and bytes. None for unsupported types."""
     if not (
         isinstance(dtype, OpaqueObject) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)
     ):

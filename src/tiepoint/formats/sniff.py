@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 HEAD_BYTES = 1024
-"""Number of bytes that `sniff` needs."""
+"""Number of bytes at the start of a file that `sniff` needs."""
 _LFS = b"version https://git-lfs"
 _ANNEX = re.compile(rb"^[./git]*/annex/objects/")
 _PAGE = re.compile(
@@ -20,7 +20,7 @@ _SIZE = re.compile(rb"^size (\d+)$", re.M)
 
 
 def sniff(head: bytes) -> str | None:
-    r"""Return a message if the first bytes of a file show a wrong type. None if the file may be valid.
+    r"""Return a message if the first bytes show that a file has the wrong type. None if it may be valid.
 
     Detected are Git LFS and git-annex pointers, HTML pages, and XML or JSON error responses of servers.
     Leading whitespace and a byte order mark are ignored. For most types, 40 bytes are sufficient.

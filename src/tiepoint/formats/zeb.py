@@ -34,10 +34,10 @@ class ZebName(NamedTuple):
 
 @dataclass(frozen=True)
 class ZebFile:
-    """Results of one method on one set. `identifiers` are ``SCENE#IMAGE0#IMAGE1``.
+    """Results of one method on one set of ZEB. `identifiers` are ``SCENE#IMAGE0#IMAGE1``.
 
     `numbers` has the other columns of the file by name, (pairs,). Errors are in degrees; inf means no pose.
-    `duplicates` counts rows that repeat an identifier; only the first row of each is kept.
+    If rows repeat an identifier, only the first is retained; `duplicates` is the number of the others.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class ZebFile:
 
 
 def has_header(path: Path) -> bool:
-    """Return whether a file starts with the header of these result files."""
+    """Return whether a file starts with the header of ZEB result files."""
     start = HEADER.encode()
     with path.open("rb") as f:
         return f.read(len(start)) == start
@@ -82,7 +82,11 @@ def read_zeb(path: Path) -> ZebFile:
     if lines[0] != HEADER:
         raise FormatError(path, f"expected the header {HEADER!r}, found {lines[0][:80]!r}", line=1)
     if lines.pop():
-        raise FormatError(path, "the last line has no end; the file was cut", line=len(lines) + 1)
+        raise FormatError(
+            path,
+            "the last line has no line feed, so the file is truncated; copy it again",
+            line=len(lines) + 1,
+        )
     _check_lines(path, lines)
     if len(lines) == 1:
         raise FormatError(path, "has no pairs")

@@ -75,9 +75,9 @@ def test_all_problems_are_listed_at_once(folder):
     (folder / "i_empty").mkdir()
     text = "\n".join(problems_of(folder))
     for words in (
-        "i_a: missing image e2, which other sequences have",
+        "i_a: missing image e2, which other sequences have; add them",
         "v_b: image h1 has 5 patches but ref has 6",
-        "v_b/h2.png is 8 pixels wide, but other strips are 9",
+        "v_b/h2.png: the strip is 8 pixels wide, but others are 9; use one width",
         "v_b/e1.png: the file is empty",
         "v_b/e2.png: is a truncated PNG",
         "i_empty: has no PNG strip",
@@ -90,8 +90,8 @@ def test_missing_images_are_one_line_a_sequence(folder):
     for image in ("e1", "e2", "h2", "ref"):
         (folder / "i_a" / f"{image}.png").unlink()
     assert problems_of(folder) == (
-        "i_a: image ref is missing (every sequence needs it)",
-        "i_a: missing images e1, e2, h2, which other sequences have",
+        "i_a: the reference image is missing; add ref.png",
+        "i_a: missing images e1, e2, h2, which other sequences have; add them",
     )
 
 
@@ -99,7 +99,7 @@ def test_missing_reference_and_wrong_mode(folder):
     (folder / "i_a" / "ref.png").unlink()
     Image.new("RGB", (9, 54)).save(folder / "v_b" / "e1.png")
     text = "\n".join(problems_of(folder))
-    assert "i_a: image ref is missing (every sequence needs it)" in text
+    assert "i_a: the reference image is missing; add ref.png" in text
     assert "v_b/e1.png: is 8-bit RGB" in text
 
 
@@ -144,7 +144,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
     assert not data.has_patches
     assert data.item("v_b/t5").count == 6
     assert data.item("v_b/t5").content != data.item("v_b/t4").content
-    with pytest.raises(InputError, match="but no patches"):
+    with pytest.raises(InputError, match="but no pixels"):
         data.read("v_b/ref")
     path.write_text(json.dumps({"lengths": LENGTHS, "images": ["e1", "ref"]}))
     assert HPatchesDataset(path).images("i_a") == ("ref", "e1")
@@ -159,7 +159,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ('{"a": 5, "b": "x"}', "b: expected a number"),
         ('{"a": 5, "b": [4, 3]}', "b: expected a number"),
         ('{"a": 5, "b": [3, 4, 5]}', "b: expected a number"),
-        ('{"a": [3, 4]}', "every patch count is a range"),
+        ('{"a": [3, 4]}', "every number of patches is an interval"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
         ('{"lengths": {"a": 1}, "images": []}', "images must be a list of names"),
         ('{"a": 1000000000000}', "a: expected a number"),
@@ -184,7 +184,7 @@ def test_a_length_may_be_an_interval(tmp_path):
     assert data.missing(["v_c"]) == [
         "the number of patches of 'v_c' is not known exactly (7 to 9); state one number in the lengths file"
     ]
-    assert "sequences without a known length are skipped: v_c" in str(check_dataset(path))
+    assert "sequences without an exact number of patches were skipped: v_c" in str(check_dataset(path))
 
 
 def test_check_says_what_is_there(folder):

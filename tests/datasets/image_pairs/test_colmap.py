@@ -134,7 +134,7 @@ def test_broken_models_say_what_is_wrong(tmp_path: Path) -> None:
         read_pairs(root)
     (tmp_path / "two" / "sparse").mkdir(parents=True)
     (tmp_path / "two" / "sparse" / "images.bin").write_bytes(b"x")
-    with pytest.raises(FormatError, match=r"cameras\.bin: is missing; images\.bin needs it"):
+    with pytest.raises(FormatError, match=r"cameras\.bin: is missing; add it, because images\.bin needs it"):
         read_pairs(tmp_path / "two")
 
 

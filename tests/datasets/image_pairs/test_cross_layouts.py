@@ -81,8 +81,8 @@ def broken(key: str, value: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     [
         (broken("T", np.full((3, 3), np.nan)), "T must be a finite matrix"),
         (broken("T", np.eye(2)), "T must be a finite matrix"),
-        (broken("I_fix", np.zeros((5, 5), np.uint8)), "uint8 image"),
-        (broken("I_move", np.zeros((5, 5, 3))), "uint8 image"),
+        (broken("I_fix", np.zeros((5, 5), np.uint8)), "image uint8"),
+        (broken("I_move", np.zeros((5, 5, 3))), "image uint8"),
         (broken("Landmarks", {"LMfix": np.ones((3, 2)), "LMmov": np.ones((4, 2))}), "must both have shape"),
         (broken("Landmarks", np.ones((3, 2))), "must both have shape"),
         (lambda content: {k: v for k, v in content.items() if k != "T"}, "lacks T"),

@@ -121,7 +121,7 @@ def test_k_follows_images_of_another_size(tmp_path: Path) -> None:
 
 def test_a_damaged_scannet_index_says_what_it_lacks(tmp_path: Path) -> None:
     scannet(tmp_path, rel_pose=None)
-    with pytest.raises(FormatError, match=r"test\.npz: lacks rel_pose; it has name"):
+    with pytest.raises(FormatError, match=r"test\.npz: lacks rel_pose, found name"):
         read_pairs(tmp_path)
     scannet(tmp_path, name=np.array([[1, 0, 2, 3], [707, 0, 2, 3]], np.uint16))
     with pytest.raises(

@@ -104,7 +104,7 @@ def test_slashes_of_either_direction_name_the_same_file(tmp_path: Path) -> None:
         ({"T_0to1": [[float("nan")] * 4] * 4}, "entry 1, T_0to1: a number is not finite"),
         ({"size0": [65, 48]}, "a.png has 64 x 48 pixels, but 65 x 48 are stated"),
         ({"size0": [64.5, 48]}, "size0: expected [width, height] in pixels, found [64.5, 48]"),
-        ({"centre": 1}, "must be 0 or 0.5"),
+        ({"centre": 1}, "write 0 or 0.5"),
         ({"turns": [4, 0]}, "`turns` must be two numbers of quarter turns, each 0 to 3"),
         ({"image0": 3}, "image0 and image1 must be file names"),
     ],

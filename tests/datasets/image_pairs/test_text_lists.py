@@ -121,4 +121,4 @@ def test_scannet() -> None:
     assert len({p.name for p in whole.pairs}) == 1500
     assert whole.pairs[0].name == "scene0707/frame-000015.color--frame-000585.color"
     assert all(p.sizes() == ((1296, 968), (1296, 968)) for p in whole.pairs)
-    assert any("follow from dataset and K: 1296 x 968" in w for w in whole.warnings)
+    assert any("follows from dataset and K: 1296 x 968" in w for w in whole.warnings)

@@ -28,9 +28,9 @@ REFUSED = {
     "params_too_few": r"cameras\.txt, line 5: SIMPLE_RADIAL has 4 parameters \(f, cx, cy, k\), found 3",
     "camera_missing": r"images\.txt, line 7: camera 2 of image camera000002\S* is not in cameras\.txt",
     "bin_truncated": r"images\.bin: is cut short",
-    "bin_empty": r"images\.bin: is cut short: 8 bytes are expected at byte 0, 0 are left",
-    "frames_without_rigs": r"rigs\.txt: is missing; frames\.txt and rigs\.txt belong together",
-    "rigs_without_frames": r"frames\.txt: is missing; rigs\.txt and frames\.txt belong together",
+    "bin_empty": r"images\.bin: is cut short: 8 bytes are expected at byte 0, but 0 remain",
+    "frames_without_rigs": r"rigs\.txt: is missing; add it, because frames\.txt and",
+    "rigs_without_frames": r"frames\.txt: is missing; add it, because rigs\.txt and",
 }
 
 
@@ -190,7 +190,7 @@ def test_read_colmap_header_states_more_images_raises(tmp_path: Path) -> None:
     path = folder / "images.txt"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-2]))
-    with pytest.raises(FormatError, match="has 3 images, its header states 4"):
+    with pytest.raises(FormatError, match="has 3 images, but its header states 4"):
         read_colmap(folder)
 
 

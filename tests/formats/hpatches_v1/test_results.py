@@ -139,7 +139,7 @@ def test_bad_matching_results(tmp_path, text, words):
 def test_matching_results_with_a_missing_pair(tmp_path):
     (tmp_path / "x.results").write_text(BORING)
     b = MatchingBenchmark("x", (("s_boring.a", "s_boring.b"), ("s_boring.b", "s_boring.a")))
-    with pytest.raises(FormatError, match="1 of 2 pairs are missing; the first missing pair is s_boring"):
+    with pytest.raises(FormatError, match="1 of 2 pairs are missing; add them, starting with s_boring"):
         read_matching_results(tmp_path / "x.results", b, TWO)
     with pytest.raises(FormatError, match="does not exist"):
         read_matching_results(tmp_path / "no.results", b, TWO)
@@ -199,7 +199,7 @@ def test_small_pool_needs_fewer_neighbours(tmp_path, retrieval):
         ("", "empty"),
         ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: the pool differs from that of r.benchmark"),
         (POOL + "\na.ref.0,a.e1.0\n", "line 2: expected 3 patches (the query and its 2 nearest), found 2"),
-        (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row; the first is b.ref.1"),
+        (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row; add them, starting with b.ref.1"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\na.ref.0,a.e1.0,b.ref.1\n", "line 3: duplicate query a.ref.0"),
         (POOL + "\na.e1.0,a.ref.0,b.ref.1\n", "line 2: expected a query first"),
         (POOL + "\na.ref.0,c.e1.0,b.ref.1\n", "line 2: image 'c.e1' is not in the pool"),

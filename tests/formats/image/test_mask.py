@@ -147,7 +147,7 @@ def test_other_files(tmp_path: Path, data: bytes) -> None:
 
 def test_damaged_chunk(tmp_path: Path) -> None:
     save(tmp_path / "m.png", COLOUR, gamma(45_455)[:-1] + b"\0")
-    with pytest.raises(FormatError, match=r"not a readable PNG: its chunks are corrupt$"):
+    with pytest.raises(FormatError, match=r"not a readable PNG: its chunks are corrupt; copy it again$"):
         read_mask(tmp_path / "m.png")
 
 

@@ -403,7 +403,7 @@ def test_imc_table_wrong_row_raises(tmp_path: Path, row: str, said: str) -> None
 
 
 def test_truth_one_image_raises(tmp_path: Path) -> None:
-    with pytest.raises(ProblemsError, match="truth: a scene needs 2 images with truth, found 1"):
+    with pytest.raises(ProblemsError, match="truth: a scene needs 2 images with true poses, found 1"):
         TASK.open(colmap(tmp_path / "truth", poses(case("gt_single")["gt"])), {})
 
 
@@ -411,7 +411,7 @@ def test_kitti_other_length_than_truth_raises(tmp_path: Path) -> None:
     given = poses(case("perfect")["gt"])
     truth = colmap(tmp_path / "truth", given)
     results = kitti(tmp_path / "m", dict(list(given.items())[:-1]))
-    with pytest.raises(InputError, match="has 9 poses without names, the ground truth has 10 images"):
+    with pytest.raises(InputError, match="9 poses without names, but the ground truth has 10 images"):
         scored(truth, results)
 
 

@@ -95,7 +95,7 @@ def test_camera_of_another_size_and_truth_of_other_images_are_refused(tmp_path):
     photos(tmp_path / "s", names)
     path = tmp_path / "s" / "poses.json"
     path.write_text(json_truth(names, cameras=dict.fromkeys(names, camera)))
-    with pytest.raises(InputError, match=r"is 64 x 48 px, its camera is for 640 x 480 px"):
+    with pytest.raises(InputError, match=r"is 64 x 48 px, but its camera is for 640 x 480 px"):
         read_image_scenes(tmp_path)
     path.write_text(json_truth(["x.png", "y.png"]))
     with pytest.raises(InputError, match="no image has a true pose"):
@@ -217,9 +217,9 @@ def test_matcher_of_colmap_needs_its_descriptors():
     found = resolve("colmap-sift", family=MATCHED)
     assert (found.name, found.meta["matcher"]) == ("colmap-sift", {"matcher": "colmap"})
     assert resolve("colmap-sift?ratio=0.8", family=MATCHED).name == "colmap-sift?matcher=mnn&ratio=0.8"
-    with pytest.raises(InputError, match="has a ratio of its own"):
+    with pytest.raises(InputError, match="has a fixed ratio"):
         resolve("colmap-sift?matcher=colmap&ratio=0.8", family=MATCHED)
-    with pytest.raises(InputError, match="needs the descriptors of colmap-sift"):
+    with pytest.raises(InputError, match="works only on the descriptors of colmap-sift"):
         resolve("random@grid?matcher=colmap", family=MATCHED)
 
 

@@ -90,7 +90,10 @@ def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.f
 def _cameras(
     subject: str, size: Size, rng: np.random.Generator, *, flip: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the homographies from two sampled views to the photograph. `flip` mirrors the second view."""
+    """Sample two views of a photograph. Return the homographies from the views to the photograph.
+
+    `flip` mirrors the second view.
+    """
     height, width = linear_photo(subject).shape[:2]
     base = front_view((width, height), size, share=0.8)
     moved = moved_view(base, (width, height), size, 0.6, rng).to_photo(size)
@@ -104,9 +107,9 @@ def _blob(
     size: Size,
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Cut an object out of the photograph by adding an alpha channel.
+    """Cut an object out of a photograph: return its colours, premultiplied by alpha, and alpha (h, w, 4).
 
-    The object is a wavy disc inside both views. Colours are premultiplied by alpha.
+    The object is a disc with a wavy edge that both views of `to_photo` contain.
     """
     height, width = photo.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
@@ -134,7 +137,10 @@ def _picture(
     size: Size,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Render the object over a background with lighting and noise. Return the image and the object mask."""
+    """Render an object over a background with lighting and noise. Return the image and the object mask.
+
+    `blob` is the object with alpha, and `to_photo` the homography from the view to it.
+    """
     layer = render_view(blob, to_photo, size)
     photo = (backdrop.shape[1], backdrop.shape[0])
     behind: Camera = moved_view(front_view(photo, size, share=0.9), photo, size, 0.2, rng)
@@ -165,13 +171,15 @@ def make_demo(
 ) -> DemoSet:
     """Create the demo dataset in a folder. The same arguments give bit-identical files.
 
-    ``out/sequences/SCENE/{1..6.png, H_1_2..H_1_6}``: views of one photograph by six cameras. In ``v_``
-    scenes, tilt, roll, zoom and shift of the camera increase from image to image, and the lighting barely
-    changes. In ``i_`` scenes, the lighting changes (exposure, colour, gradient, shadow) and the camera moves
-    by about a pixel. Each pixel is the average of its area in the photograph in linear light. Then sensor
-    noise and the sRGB curve are applied. The homographies are computed from the cameras and are exact, with
-    all digits. ``out/dense``: pairs with exact flow and masks, see `make_dense`. ``out/pose``: a stereo pair
-    with exact cameras, see `make_stereo`; it does not depend on `size` and `seed`.
+    * ``out/sequences/SCENE/{1..6.png, H_1_2..H_1_6}``: views of one photograph by six cameras. In ``v_``
+      scenes, tilt, roll, zoom and shift of the camera increase from image to image, and the lighting barely
+      changes. In ``i_`` scenes, the lighting changes (exposure, colour, gradient, shadow) and the camera
+      moves by about a pixel. Pixels are area averages of the photograph in linear light, to which sensor
+      noise and the sRGB curve are applied. Homographies are computed from the cameras and stored with full
+      precision.
+    * ``out/dense``: pairs with exact flow and masks, see `make_dense`.
+    * ``out/pose``: a stereo pair with exact cameras, see `make_stereo`. It does not depend on `size` and
+      `seed`.
 
     Args:
         out: Target folder. Files of the same names are replaced.
@@ -183,7 +191,7 @@ def make_demo(
         InputError: scikit-image is not installed, or a scene name is invalid.
     """
     if min(size) < 64:
-        raise InputError(f"demo images need at least 64 x 64 pixels, found {size[0]} x {size[1]}")
+        raise InputError(f"size is {size[0]} x {size[1]}; demo images need at least 64 x 64 pixels")
     root = Path(out)
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Render rooms of textured rectangles by ray casting, with exact cameras: scenes to reconstruct."""
+"""Render rooms of textured rectangles by ray casting, with exact cameras, as scenes for reconstruction."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ FOCAL_SHARE = 0.875
 """Focal length as a share of the image width."""
 MIN_SIDE = 160
 _HALVED = 16
-"""Largest factor by which photographs are reduced."""
+"""Largest factor by which photographs are downsized."""
 _SAMPLES = 3
 """Rays per pixel along each axis."""
 _BEHIND = 0.02
-"""Brightness where a ray meets no rectangle."""
+"""Brightness of pixels whose ray hits no rectangle."""
 _NOISE = 0.03
 TARGET = np.array([0.0, 0.0, 3.2])
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A rectangle with a photograph. `corner`, `across` and `down` are in metres; y points down.
+    """A rectangle covered by a photograph, repeated `tiles` times along both sides.
 
-    The photograph is repeated `tiles` times along both sides.
+    `corner` (3,) is a corner, and `across` and `down` (3,) are the edges from it, in metres. y points down.
     """
 
     photo: str
@@ -51,7 +51,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class RoomCamera:
-    """Pose x_camera = R x_world + t of a view."""
+    """Pose of a view: x_camera = R x_world + t, in metres."""
 
     R: NDArray[np.float64]
     t: Vector
@@ -59,7 +59,7 @@ class RoomCamera:
 
 @dataclass(frozen=True)
 class Room:
-    """Rectangles and the cameras that see them, by image name."""
+    """A room to render: its rectangles, and the cameras by image name."""
 
     panels: tuple[Panel, ...]
     cameras: Mapping[str, RoomCamera]
@@ -67,14 +67,14 @@ class Room:
 
 @dataclass(frozen=True)
 class RoomScene:
-    """Rooms of one scene, which are its components, and images of other rooms, which are outliers."""
+    """A scene for reconstruction: each of `rooms` is a component, and images of `others` are outliers."""
 
     rooms: tuple[Room, ...]
     others: tuple[Room, ...] = field(default=())
 
 
 def look_at(centre: ArrayLike, target: ArrayLike, roll_deg: float = 0.0) -> RoomCamera:
-    """Return a camera at `centre` that looks at `target`. The y axis of the image points down.
+    """Return a camera at `centre` that looks at `target`, with the y axis of the image pointing down.
 
     >>> camera = look_at((0, 0, 0), (0, 0, 2))
     >>> bool(np.allclose(camera.R, np.eye(3))), (camera.t + 0.0).tolist()
@@ -92,12 +92,12 @@ def look_at(centre: ArrayLike, target: ArrayLike, roll_deg: float = 0.0) -> Room
 
 
 def intrinsics(size: Size) -> tuple[float, float, float]:
-    """Return focal length and principal point, with the centre of the first pixel at (0.5, 0.5)."""
+    """Return focal length and principal point in pixels. The first pixel's centre is at (0.5, 0.5)."""
     return FOCAL_SHARE * size[0], size[0] / 2, size[1] / 2
 
 
 def render(panels: Sequence[Panel], camera: RoomCamera, size: Size) -> Image:
-    """Return a view in linear light: the nearest rectangle along each of nine rays per pixel."""
+    """Render a view in linear light, with nine rays per pixel. A ray ends at the nearest rectangle."""
     focal, cx, cy = intrinsics(size)
     total = np.zeros((size[1], size[0], 3), np.float64)
     textures = [_texture(p, focal, camera) for p in panels]
@@ -113,7 +113,7 @@ def render(panels: Sequence[Panel], camera: RoomCamera, size: Size) -> Image:
 def _trace(
     panels: Sequence[Panel], textures: Sequence[Image], camera: RoomCamera, rays: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the colour (h, w, 3) along rays (h, w, 3) in the world."""
+    """Return the colours (h, w, 3) of the rectangles that rays with world directions (h, w, 3) hit."""
     origin = -camera.R.T @ camera.t
     nearest = np.full(rays.shape[:2], np.inf)
     colour = np.full(rays.shape, _BEHIND)
@@ -132,7 +132,10 @@ def _trace(
 
 
 def _bilinear(texture: Image, u: Vector, v: Vector) -> NDArray[np.float32]:
-    """Sample a repeated texture. Its pixels have their centres at (0.5, 0.5)."""
+    """Sample a texture at (u, v) in pixels.
+
+    The texture repeats, and its first pixel's centre is (0.5, 0.5).
+    """
     height, width = texture.shape[:2]
     x, y = u * width - 0.5, v * height - 0.5
     x0, y0 = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
@@ -146,9 +149,9 @@ def _bilinear(texture: Image, u: Vector, v: Vector) -> NDArray[np.float32]:
 
 @cache
 def _photo(name: str) -> Image:
-    """Read a photograph and crop it to sides that can be halved exactly.
+    """Read a photograph and crop its sides to a multiple of the largest downsizing factor.
 
-    Otherwise halved textures would be stretched, and views from other distances would not agree.
+    Otherwise downsized textures would be stretched, and views from different distances would not agree.
     """
     photo = linear_photo(name)
     height, width = (side // _HALVED * _HALVED for side in photo.shape[:2])
@@ -156,7 +159,7 @@ def _photo(name: str) -> Image:
 
 
 def _texture(panel: Panel, focal: float, camera: RoomCamera) -> Image:
-    """Return the photograph, halved until a ray step covers at most two of its pixels."""
+    """Return a panel's photograph, halved until neighbouring rays are at most two of its pixels apart."""
     texture = _photo(panel.photo)
     middle = np.array(panel.corner) + (np.array(panel.across) + np.array(panel.down)) / 2
     distance = max(0.3, float((camera.R @ middle + camera.t)[2]))
@@ -198,7 +201,7 @@ def _studio() -> tuple[Panel, ...]:
 
 
 def _other_studio() -> tuple[Panel, ...]:
-    """Return a room without a photograph of the first one."""
+    """Return the rectangles of a room that shares no photograph with the first room."""
     boards = [
         _board("camera", -0.9, 0.0, 3.8, 1.5, 1.5, 20),
         _board("motorcycle", 0.9, 0.1, 3.9, 1.7, 1.2, -15),
@@ -207,7 +210,7 @@ def _other_studio() -> tuple[Panel, ...]:
 
 
 def _facade() -> tuple[Panel, ...]:
-    """Return a wall of 12 equal windows, and one board that tells left from right."""
+    """Return a wall of 12 equal windows, and one board that makes left and right differ."""
     windows = [
         _board("coffee", -2.4 + 1.2 * i, -0.9 + 0.9 * j, 4.6, 0.9, 0.6, 0.0)
         for j in range(3)
@@ -262,16 +265,17 @@ SCENES: Mapping[str, Callable[[np.random.Generator], RoomScene]] = {
     "outliers": _outliers,
     "repeated": _repeated,
 }
-"""Scenes by name: an arc with a near and a turned view; two components; outliers; repeated structure."""
+"""Functions that create scenes: an arc, two rooms, outliers, repeated structure. ``arc`` has a near view."""
 _KNOWN = {**SCENES, SMALL: _small}
 
 
 def make_rooms(
     out: str | Path, *, scenes: Sequence[str] = tuple(SCENES), size: Size = (640, 480), seed: int = 0
 ) -> Path:
-    """Write scenes to reconstruct. Return the folder. The same arguments give bit-identical files.
+    """Write rendered scenes for reconstruction, and return the folder.
 
-    ``out/SCENE/images`` has the views, ``out/SCENE/poses.json`` the exact poses in metres and the cameras.
+    The same arguments give bit-identical files. ``out/SCENE/images`` has the views, ``out/SCENE/poses.json``
+    the exact poses in metres and the cameras.
 
     Args:
         out: Target folder. Files of the same names are replaced.
@@ -283,7 +287,7 @@ def make_rooms(
         InputError: scikit-image is not installed, a scene is unknown, or the images are too small.
     """
     if min(size) < MIN_SIDE:
-        raise InputError(f"rendered scenes need at least {MIN_SIDE} x {MIN_SIDE} pixels, found {size}")
+        raise InputError(f"size is {size}; rendered scenes need at least {MIN_SIDE} x {MIN_SIDE} pixels")
     for name in scenes:
         if name not in _KNOWN:
             raise UnknownNameError("rendered scene", name, _KNOWN)
@@ -303,7 +307,7 @@ def make_rooms(
 
 
 def _truth(scene: RoomScene, size: Size) -> dict[str, object]:
-    """Return the content of ``poses.json``."""
+    """Return the content of a scene's ``poses.json``."""
     focal, cx, cy = intrinsics(size)
     camera = {"model": "PINHOLE", "size": list(size), "params": [focal, focal, cx, cy]}
     poses = {

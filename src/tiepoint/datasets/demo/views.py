@@ -26,10 +26,10 @@ _TRIES_PER_STEP = 40
 
 @dataclass(frozen=True)
 class Camera:
-    """Camera that looks at point (x, y) of the photograph.
+    """Camera that looks at point (x, y) of a photograph.
 
     `zoom` is the number of photograph pixels per view pixel at this point. `tilt_rad` tilts the photograph in
-    the direction `towards_rad`. `roll_rad` rotates the camera about its axis.
+    the direction `towards_rad`. `roll_rad` rotates the camera about its optical axis.
     """
 
     x: float
@@ -75,7 +75,7 @@ class Camera:
 def front_view(photo: Size, size: Size, *, share: float) -> Camera:
     """Return the reference camera, centred on the photograph.
 
-    The view covers at most the fraction `share` of the width and of the height of the photograph.
+    The view covers at most the fraction `share` of the photograph's width and height.
     """
     zoom = share * min(photo[0] / size[0], photo[1] / size[1])
     return Camera(*centre(photo), zoom=min(zoom, 1.5))
@@ -85,8 +85,8 @@ def moved_view(base: Camera, photo: Size, size: Size, strength: float, rng: np.r
     """Sample a camera that differs from `base` by a random tilt, roll, zoom and shift.
 
     At `strength` 1, the tilt is at most 55 degrees, the roll at most 35 degrees, and the zoom factor at most
-    1.6. Lower strengths reduce all changes. Sampling is repeated until the view is inside the photograph.
-    After every 40 failures, the strength decreases by a tenth.
+    1.6. A lower strength reduces all changes. Sampling is repeated until the view is inside the photograph,
+    and after every 40 failures, `strength` decreases by a tenth.
     """
     while True:
         for _ in range(_TRIES_PER_STEP):
@@ -107,7 +107,7 @@ def moved_view(base: Camera, photo: Size, size: Size, strength: float, rng: np.r
 
 
 def shaken_view(base: Camera, rng: np.random.Generator) -> Camera:
-    """Sample a small camera shake: a shift of up to 1.5 view pixels, a roll of up to 0.3 degrees."""
+    """Sample a camera with a small shake: a shift of up to 1.5 view pixels, a roll of up to 0.3 degrees."""
     shift = rng.uniform(-1.5, 1.5, 2) * base.zoom
     roll = np.deg2rad(rng.uniform(-0.3, 0.3))
     return replace(base, x=base.x + shift[0], y=base.y + shift[1], roll_rad=roll)
@@ -167,11 +167,14 @@ def photo_path(name: str) -> Path:
         raise UnknownNameError("photograph", name, PHOTOS)
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError("the demo set needs the photographs of scikit-image; pip install 'tiepoint[demo]'")
+        raise InputError(
+            "the demo set needs the photographs of scikit-image; run pip install 'tiepoint[demo]'"
+        )
     path = Path(next(iter(spec.submodule_search_locations))) / "data" / PHOTOS[name]
     if not path.is_file():
         raise InputError(
-            f"{path}: the installed scikit-image lacks this photograph; pip install --upgrade scikit-image"
+            f"{path}: the installed scikit-image lacks this photograph; run pip install --upgrade "
+            "scikit-image"
         )
     return path
 
@@ -208,10 +211,10 @@ Matrix = NDArray[np.float64]
 FOCAL_PX = 994.978
 LEFT, RIGHT = (311.193, 254.877), (311.193 + 31.086, 254.877)
 BASELINE_M = 0.193001
-"""Focal length, principal points and baseline of the Middlebury 2014 scene `Motorcycle` at a quarter size."""
+"""Calibration of Middlebury 2014's `Motorcycle` at quarter size: focal length, principal points, baseline."""
 VIEW: Size = (400, 300)
 ZOOM = 1.04
-"""Factor by which rotated views increase the focal length to stay inside the photograph."""
+"""Factor by which rotated views increase the focal length, so that the photograph fills them."""
 
 
 class CameraRotation(NamedTuple):

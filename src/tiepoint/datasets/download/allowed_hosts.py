@@ -23,7 +23,7 @@ class AddressError(InputError):
 
 
 def checked_url(url: str) -> str:
-    """Return the URL, or raise an `AddressError` if it is malformed or not http or https.
+    """Check a URL and return it. Raise an `AddressError` if it is malformed or not http or https.
 
     >>> checked_url("https://a.org/x")
     'https://a.org/x'
@@ -32,7 +32,7 @@ def checked_url(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as e:
-        raise AddressError(f"{printable(url)} is not a URL ({e})") from e
+        raise AddressError(f"{printable(url)} is not a URL ({e}); correct the source") from e
     if parts.scheme not in ("http", "https"):
         raise AddressError(f"{printable(url)} is not allowed: the URL must begin with http or https")
     if not host or parts.username is not None or any(c.isspace() or not c.isprintable() for c in url):
@@ -41,7 +41,9 @@ def checked_url(url: str) -> str:
 
 
 def is_listed(url: str, hosts: Sequence[str]) -> bool:
-    """Return whether the host of a URL is in a list. An entry `*.name` matches all sub-domains of `name`.
+    """Return whether `hosts` contains the host of a URL.
+
+    An entry `*.name` matches all sub-domains of `name`.
 
     >>> is_listed("https://cdn.a.org/x", ["*.a.org"]), is_listed("https://a.org.evil.net/x", ["a.org"])
     (True, False)
@@ -59,12 +61,18 @@ def next_url(url: str, location: str, hosts: Sequence[str]) -> str:
     try:
         target = checked_url(urljoin(url, location))
     except ValueError as e:
-        raise AddressError(f"{printable(url)} redirects to an invalid URL ({e})") from e
+        raise AddressError(
+            f"{printable(url)} redirects to an invalid URL ({e}); download the file manually"
+        ) from e
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
-        raise AddressError(f"{printable(url)} redirects to http, which is not encrypted; refused")
+        raise AddressError(
+            f"{printable(url)} redirects to http, which is not encrypted; download the file manually"
+        )
     if not is_listed(target, hosts):
         host = urlsplit(target).hostname
-        raise AddressError(f"{printable(url)} redirects to {host}, which is not an allowed host")
+        raise AddressError(
+            f"{printable(url)} redirects to {host}, which is not an allowed host; download the file manually"
+        )
     return target
 
 
@@ -114,4 +122,6 @@ def open_url(
         location = response.headers.get("Location", "")
         response.close()
         url = next_url(url, location, hosts)
-    raise AddressError(f"{printable(url)} redirects more than {MAX_REDIRECTS} times")
+    raise AddressError(
+        f"{printable(url)} redirects more than {MAX_REDIRECTS} times; download the file manually"
+    )

@@ -22,11 +22,11 @@ from ...formats.sniff import explain_wrong_type
 
 MAX_PATH_DEPTH = 16
 _IGNORED = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "Icon\r"})
-"""Names of files that file managers add to archives. They are skipped."""
+"""Names of files that file managers add to archives. They are not unpacked."""
 
 
 class MemberPaths:
-    """Checked paths of the members of an archive. They are distinct on every file system."""
+    """Checker of member paths in an archive. Accepted paths are distinct on every file system."""
 
     def __init__(self, archive: str) -> None:
         self.archive = archive
@@ -34,7 +34,7 @@ class MemberPaths:
         self._folders: dict[str, str] = {}
 
     def file(self, name: str) -> PurePosixPath | None:
-        """Return the path of a file below the target folder. None for files that must be skipped.
+        """Return the path of an archive file relative to the target folder. None if it is not unpacked.
 
         Raises:
             InputError: The name leads outside the folder, cannot be written on every system, or is a
@@ -53,7 +53,10 @@ class MemberPaths:
         return PurePosixPath(path)
 
     def folder(self, name: str) -> None:
-        """Check the name of an archive member that is a folder. Writing its files creates the folder."""
+        """Check the name of an archive member that is a folder.
+
+        Folders are created when their files are written.
+        """
         parts = self._parts(name.rstrip("/"))
         for end in range(1, len(parts) + 1):
             self._folder("/".join(parts[:end]), name)
@@ -97,13 +100,13 @@ MAX_ARCHIVE_FILES = 500_000
 _SLACK = 64 << 20
 _CHUNK = 1 << 20
 _MAX_READ_BYTES = 8 << 20
-"""Size limit of a tar header."""
+"""Limit of a tar header's size, in bytes."""
 _ERRORS: tuple[type[Exception], ...] = (*DAMAGED, tarfile.TarError, LookupError, TypeError, AttributeError)
 Progress = Callable[[int, int], None]
 
 
 class _Writer:
-    """Writer of archive members. It enforces the limits of total size and number of files."""
+    """Writer of unpacked files. It enforces the limits of total size and number of files."""
 
     def __init__(self, archive: Path, folder: Path, max_bytes: int | None, max_files: int | None) -> None:
         self.archive, self.folder = archive, folder
@@ -155,7 +158,7 @@ def unpack(
 ) -> int:
     """Unpack an archive into a new, empty folder. Return the number of files.
 
-    The content determines the type of the archive. The function refuses absolute names, names that lead
+    The archive type is detected from the content. The function refuses absolute names, names that lead
     outside the folder, links, devices, encrypted members, duplicate names (ignoring case) and archives above
     the limits. If it raises an error, the caller must remove the folder. File modes and owners are ignored.
 

@@ -23,7 +23,7 @@ from .sources import Mirror, SourceFile
 _CHUNK = 1 << 18
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _MIN_PROGRESS_BYTES = 8192
-"""Minimum number of bytes per attempt or stall interval that counts as progress."""
+"""Minimum number of bytes per attempt, or per stall interval, that counts as progress."""
 _RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 Progress = Callable[[int, int | None], None]
 
@@ -64,9 +64,10 @@ def fetch(
 ) -> VersionStamp:
     """Download a URL into a partial file until it is complete.
 
-    A partial file of the same version is resumed (``Range`` with ``If-Range``). The download restarts if the
-    server does not support ranges, the file has changed, or the version of the partial file is unknown. A
-    broken or stalled connection is retried with pauses, as long as each attempt makes progress.
+    If the remote file has the same version as before, the download resumes (``Range`` with ``If-Range``). It
+    restarts if the server does not support ranges, the remote file has changed, or the version of the partial
+    file is unknown. A broken or stalled connection is retried with pauses, as long as each attempt makes
+    progress.
 
     Args:
         mirror: The URL, with its published size.
@@ -95,7 +96,7 @@ def fetch(
         seconds = 2.0 ** min(failures, 5) if pause is None else pause
         if seconds > options.max_pause_s:
             raise MirrorError(
-                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s before a retry"
+                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s, so retry later"
             )
         options.report(f"{reason}; retrying in {seconds:.0f} s")
         options.wait(seconds)
@@ -105,7 +106,7 @@ def fetch(
 def _once(
     mirror: Mirror, part: PartialFile, hosts: Sequence[str], max_bytes: int, options: FetchOptions
 ) -> VersionStamp:
-    """Complete the partial file with one request. Return the version of the remote file."""
+    """Request the missing bytes of the partial file once. Return the version of the remote file."""
     have, before = part.length, part.stamp()
     known = before is not None and before.url == mirror.url
     if not known or not ((before and before.validator) or mirror.sha256 or mirror.md5):
@@ -153,7 +154,10 @@ def _refused(url: str, response: http.client.HTTPResponse) -> None:
 
 
 def _stamp(mirror: Mirror, response: http.client.HTTPResponse, have: int) -> VersionStamp | None:
-    """Return the file version that a response states. None if it does not continue the partial file."""
+    """Return the file version that a response states.
+
+    None if the response does not continue the partial file.
+    """
     if response.status == 206:
         content = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if content is None or int(content[1]) != have:
@@ -172,7 +176,7 @@ def _receive(
     max_bytes: int,
     options: FetchOptions,
 ) -> None:
-    """Append the content of a response to the partial file."""
+    """Append the body of a response to the partial file."""
     have = part.length
     since, at = options.clock(), have
     with refusal(part.path):
@@ -229,7 +233,7 @@ def size_limit(file: SourceFile) -> int:
 
 
 def is_guarded(mirror: Mirror) -> bool:
-    """Return whether a download is protected: by https, a published hash, or a local URL."""
+    """Return whether a download is protected against changes: by https, a published hash, or a local URL."""
     parts = urlsplit(mirror.url)
     return parts.scheme == "https" or bool(mirror.sha256 or mirror.md5) or parts.hostname in _LOCAL_HOSTS
 

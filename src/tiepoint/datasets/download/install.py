@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Install a dataset: download, unpack and check it, then rename its folder.
+"""Install a dataset: download, unpack and check it in a working folder, then rename that folder.
 
 The rename comes last, so an interrupted installation leaves no incomplete dataset.
 """
@@ -34,10 +34,10 @@ def install_local(
     new: Path,
     unpack_progress: Callable[[int, int], None] | None,
 ) -> list[tuple[str, FetchedFile]]:
-    """Unpack local archives into `new` and copy folders and single files there.
+    """Unpack local archives and copy local folders and single files into the folder `new`.
 
     A file that the source lists as a single file, such as a pair list, is copied. Every other file must be an
-    archive. If the source has hashes for a file, one of them must match. Return name and properties of each
+    archive. If the source has hashes for a file, one of them must match. Return (name, properties) of each
     file.
 
     Raises:
@@ -75,9 +75,10 @@ def _is_published(path: Path, size: int, sha256: str, md5: str, source: DatasetS
 
 
 def base_of(new: Path, source: DatasetSource) -> Path:
-    """Return the folder of the unpacked dataset.
+    """Return the folder of the dataset inside `new`, the folder of the unpacked files.
 
-    Descend from `new` while there is a single sub-folder. Stop at the folder with the dataset's name.
+    Archives may wrap the dataset in folders. Descend while there is a single sub-folder, and stop at the
+    folder with the dataset's name.
     """
     base = new
     while base.name != source.folder:
@@ -89,7 +90,7 @@ def base_of(new: Path, source: DatasetSource) -> Path:
 
 
 def _copy_folder(folder: Path, new: Path) -> None:
-    """Copy the files of a folder. Refuse links, and check names as for archive members."""
+    """Copy the files of a folder. Links are refused, and names are checked as for archive members."""
     member_paths = MemberPaths(str(folder))
     for parent, folders, names in os.walk(folder):
         for name in [*folders, *names]:
@@ -112,7 +113,7 @@ _MAX_RECORD_BYTES = 1 << 20
 
 
 def record_path(folder: Path) -> Path:
-    """Return the path of the source record of a dataset, a file in its parent folder.
+    """Return the path of a dataset's source record, a file beside the dataset's folder.
 
     >>> record_path(Path("data/EVD")).name
     'EVD.source.json'
@@ -124,7 +125,7 @@ def record_path(folder: Path) -> Path:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Read the source record of a dataset folder. Empty if it is missing or unreadable."""
+    """Read the source record of a dataset. Empty if it is missing or unreadable."""
     try:
         record = read_json(record_path(folder), most=_MAX_RECORD_BYTES)
     except InputError:
@@ -139,7 +140,7 @@ def write_record(
     release: Release | None,
     files: Sequence[tuple[str, FetchedFile]],
 ) -> Path:
-    """Write the source record of an installed dataset. Return its path."""
+    """Write the source record of an installed dataset: source, release and file hashes. Return its path."""
     value = {
         "dataset": name,
         "title": source.title,
@@ -168,9 +169,9 @@ def write_record(
 
 
 def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
-    """Compare the hash of a downloaded file with the source record of an earlier download.
+    """Raise an error if a downloaded file has another hash than in the source record of an earlier download.
 
-    The hash of a file without a published hash is trusted on first use and must stay the same.
+    A file without a published hash is trusted on its first download, and must stay the same afterwards.
 
     Raises:
         InputError: The same URL delivered another file before.
@@ -187,7 +188,7 @@ def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
 
 
 WORK = ".tiepoint-get"
-"""Name of the folder for partial files, locks and unpacking, in the parent folder of the datasets."""
+"""Working folder for partial files, locks and unpacking, beside the datasets."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class InstalledDataset:
             trust = "as published" if file.published else "trusted on first use"
             lines.append(f"{name}: {file.size:,} bytes, SHA-256 {file.sha256} ({trust})")
         if self.files:
-            lines.append(f"recorded in {record_path(self.folder)}")
+            lines.append(f"source recorded in {record_path(self.folder)}")
         return "\n".join([*lines, str(self.report)])
 
 
@@ -225,8 +226,8 @@ def get_dataset(
 ) -> InstalledDataset:
     """Download a published dataset, check it and install it as a folder.
 
-    The next call resumes an interrupted download. A second call at the same time is refused. The folder gets
-    its final name only when it is complete.
+    An interrupted download is resumed by the next call. While another call downloads the dataset, an error is
+    raised. The folder gets its final name only when it is complete.
 
     Args:
         name: Name of the dataset, a key of `read_sources`.
@@ -302,7 +303,7 @@ def _fetch_and_unpack(
     options: FetchOptions,
     unpack_progress: Callable[[int, int], None] | None,
 ) -> tuple[list[tuple[str, FetchedFile]], Path]:
-    """Download and unpack all files. Return their properties and the folder of the dataset."""
+    """Download and unpack all files. Return (name, properties) of each file and the folder of the dataset."""
     plan.check_room(fetched=sum(p.stat().st_size for p in work.glob("*.part")))
     files: list[tuple[SourceFile, FetchedFile]] = []
     for file in plan.source.files:
@@ -329,7 +330,7 @@ def _fetch_and_unpack(
 
 
 def _find_dataset(base: Path, new: Path, source: DatasetSource) -> tuple[Path, CheckReport]:
-    """Return the folder of the dataset (`base` or a parent of it) and its check report."""
+    """Find the dataset in `base` or a parent up to `new`. Return its folder and its check report."""
     first = None
     for folder in [base, *(p for p in base.parents if p == new or new in p.parents)]:
         report = check_dataset(folder, deep=False)

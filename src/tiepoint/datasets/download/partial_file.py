@@ -37,7 +37,7 @@ class VersionStamp:
         return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
     def same(self, other: VersionStamp) -> bool:
-        """Return whether two versions may be the same, because all values that both contain are equal."""
+        """Return whether two versions may be the same: every value that both state is equal."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.total, other.total))
         return all(a == b for a, b in pairs if a and b)
 
@@ -69,7 +69,7 @@ class PartialFile:
             return None
 
     def begin(self, stamp: VersionStamp) -> None:
-        """Start an empty partial file of this version.
+        """Start an empty partial file for a new version of the remote file.
 
         The old bytes are removed first, so an interruption never mixes versions.
         """
@@ -89,7 +89,7 @@ class PartialFile:
 
 
 def hashes(path: Path) -> tuple[str, str]:
-    """Compute SHA-256 and MD5 of a file. Cached hashes are not used.
+    """Return SHA-256 and MD5 of a file, always computed from its content.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
@@ -107,7 +107,7 @@ def hashes(path: Path) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def refusal(path: Path) -> Iterator[None]:
-    """Convert an OSError on writing to an `InputError`. A FileNotFoundError propagates unchanged."""
+    """Convert an OSError in this block to an `InputError`. A FileNotFoundError stays unchanged."""
     try:
         yield
     except FileNotFoundError:
@@ -119,9 +119,9 @@ def refusal(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock_file(path: Path, name: str) -> Iterator[None]:
-    """Hold a lock file. Raise an `InputError` if another process holds it.
+    """Hold a lock file within this block. Raise an `InputError` if another process holds it.
 
-    The lock file is not removed.
+    The lock file is not removed afterwards.
     """
     from filelock import FileLock, Timeout
 

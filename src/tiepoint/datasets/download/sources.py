@@ -27,7 +27,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 def _validator(check: Callable[[str], str]) -> AfterValidator:
-    """Wrap a check for pydantic: an `InputError` becomes a ValueError, which pydantic collects."""
+    """Return a pydantic validator that runs `check` and converts its `InputError` to a ValueError."""
 
     def validate(text: str) -> str:
         try:
@@ -102,11 +102,11 @@ class DatasetSource(_Strict):
     @model_validator(mode="after")
     def _check_hosts(self) -> DatasetSource:
         if not self.files and self.licence.ask is None:
-            raise ValueError("a source needs `files`, or instructions in `ask`")
+            raise ValueError("the source has no files; add `files`, or instructions in `ask`")
         for file in self.files:
             for mirror in file.mirrors:
                 if not is_listed(mirror.url, self.hosts):
-                    raise ValueError(f"the host of {mirror.url} is missing in `hosts` of the source")
+                    raise ValueError(f"the host of {mirror.url} is missing in `hosts` of the source; add it")
         return self
 
     @property
@@ -116,12 +116,12 @@ class DatasetSource(_Strict):
 
     @property
     def unpacked_bytes(self) -> int:
-        """Expected number of bytes after unpacking. If unknown, three times the size of the archives."""
+        """Expected number of bytes after unpacking. If unknown, three times the archive size."""
         return sum(f.unpacked_bytes or f.size * (3 if f.archive else 1) for f in self.files)
 
 
 class SourceList(_Strict):
-    """Content of a sources file."""
+    """Content of a sources file: the source of each dataset."""
 
     format: Literal[1]
     sources: Annotated[dict[str, DatasetSource], Field(min_length=1)]
@@ -130,9 +130,9 @@ class SourceList(_Strict):
 def read_sources(path: str | Path | None = None) -> dict[str, DatasetSource]:
     """Read the sources file and return the sources by dataset name.
 
-    The file is `path` if given, else the file that `TIEPOINT_SOURCES` names, else the file of the package.
-    The suffix selects JSON or YAML. Unknown keys, URLs other than http and https, and unlisted hosts are
-    errors.
+    The file is `path` if given, else the file that the environment variable `TIEPOINT_SOURCES` names, else
+    the file in the package. Its suffix selects JSON or YAML. Unknown keys, URLs that are not http or https,
+    and URLs of unlisted hosts are errors.
 
     >>> sorted(read_sources())[:3]
     ['evd', 'hpatches', 'hpatches-sequences']
@@ -155,7 +155,7 @@ def read_sources(path: str | Path | None = None) -> dict[str, DatasetSource]:
 
 
 def named_source(sources: dict[str, DatasetSource], name: str) -> DatasetSource:
-    """Return the source of a dataset. The error for an unknown name lists similar names."""
+    """Return the source of a dataset. If the name is unknown, the error lists similar names."""
     if name not in sources:
         raise UnknownNameError("dataset", name, sources)
     return sources[name]
@@ -172,7 +172,7 @@ def format_size(size: float) -> str:
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """Plan of a download: dataset, target folder and free bytes of the disk."""
+    """Plan of a download: dataset, source, target folder and free bytes on the disk."""
 
     name: str
     source: DatasetSource
@@ -181,7 +181,7 @@ class DownloadPlan:
 
     @property
     def required_bytes(self) -> int:
-        """Required disk space in bytes: the archives and their unpacked content."""
+        """Disk space in bytes that the archives and their unpacked content require."""
         return self.source.archive_bytes + self.source.unpacked_bytes
 
     def check_room(self, *, fetched: int = 0) -> None:

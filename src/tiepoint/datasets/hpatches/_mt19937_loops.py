@@ -18,7 +18,7 @@ _N, _M = 624, 397
 
 @cached_njit(nogil=True)
 def refill(state: Any, out: Any) -> None:
-    """Advance the generator state by 624 words and write the tempered words to `out`."""
+    """Advance the state of the generator by 624 words, and write its outputs to `out`."""
     upper, lower = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
     matrix, one = np.uint32(0x9908B0DF), np.uint32(1)
     for k in range(_N - _M):
@@ -39,7 +39,7 @@ def refill(state: Any, out: Any) -> None:
 
 @cached_njit(nogil=True)
 def _mask(top: int) -> Any:
-    """Return the smallest number 2^b - 1 that is at least `top`."""
+    """Return the smallest number of the form 2^b - 1 that is at least `top`."""
     mask = np.uint32(1)
     while mask < np.uint32(top):
         mask = (mask << np.uint32(1)) | np.uint32(1)
@@ -48,7 +48,10 @@ def _mask(top: int) -> Any:
 
 @cached_njit(nogil=True)
 def bounded_integers(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
-    """Fill `values` with uniform integers from 0 to tops[i], equal to `RandomState.randint(tops[i] + 1)`."""
+    """Fill `values` with uniform integers from 0 to tops[i], equal to `RandomState.randint(tops[i] + 1)`.
+
+    `out` has the generator's outputs and `pos` the next one to use. Return the new `pos`.
+    """
     for i in range(tops.size):
         top = np.uint32(tops[i])
         if top == np.uint32(0):
@@ -71,11 +74,11 @@ def bounded_integers(state: Any, out: Any, pos: int, tops: Any, values: Any) -> 
 def first_two_of_permutation(
     state: Any, out: Any, pos: int, sizes: Any, first: Any, second: Any, swaps: Any
 ) -> int:
-    """Compute the first two entries of `RandomState.permutation(sizes[r])` for every r; sizes >= 2.
+    """Compute the first two entries of `RandomState.permutation(sizes[r])` for every r, where sizes[r] >= 2.
 
     The shuffle swaps entry i with entry j_i <= i, for i = n - 1 down to 1. All j_i are sampled without a
-    branch: the next sample overwrites a rejected sample. The value of an entry is found by undoing the swaps
-    in reverse order: if j_i is its position, the value came from position i.
+    branch: the next sample overwrites a rejected one. The swaps are then undone in reverse order: if an entry
+    is at position j_i, its value came from position i.
     """
     one = np.uint64(1)
     for r in range(sizes.size):

@@ -33,15 +33,15 @@ MAX_STRIP_PATCHES = 10_000_000
 class HPatchesDataset:
     """Dataset of patch images, read on demand.
 
-    Opening reads the header of every patch strip and reports all problems together. `root` is a folder of
-    sequences, or a JSON file with the number of patches per sequence (``{"v_wall": 1779, …}``). A folder
-    without strips may contain this file as ``lengths.json``. A dataset without pixels can score descriptors
-    that were computed elsewhere. If the file states an interval (``[1538, 1539]``) for a sequence, the
-    sequence is skipped, and an error names it if a split needs it (see `open_lengths`).
+    Opening it reads the headers of all patch strips and reports all problems together. `root` is one of
 
-    The pixels may also come from a pack file (see `pack_dataset`), either in the folder or passed as `root`.
-    A pack in the folder is used only if the strips have not changed since packing. Results are the same with
-    and without a pack.
+    * a folder of sequences;
+    * a JSON file with the number of patches per sequence (``{"v_wall": 1779, …}``), or a folder with this
+      file as ``lengths.json``. Such a dataset has no pixels, but can score descriptors that were computed
+      elsewhere. If the number of a sequence is an interval (``[1538, 1539]``), the sequence is skipped, and a
+      split that needs it raises an error (see `open_lengths`);
+    * a pack file (see `pack_dataset`). A pack inside the folder of sequences is used if the strips have not
+      changed since packing. Results are the same with and without a pack.
 
     >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
     >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
@@ -74,7 +74,7 @@ class HPatchesDataset:
         self.lengths: Mapping[str, int] = {s: strips["ref"].count for s, strips in layout.strips.items()}
 
     def _use_pack(self, path: Path) -> bool:
-        """Open the pack file of a dataset and read the dataset properties from it.
+        """Open the pack file at `path` and read the dataset's sequences and images from it.
 
         Return whether a usable pack exists.
         """
@@ -142,7 +142,7 @@ class HPatchesDataset:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Number of patches of every image, by image identifier ``SEQ.IM``."""
+        """Number of patches of every image, by identifier ``SEQ.IM``."""
         return {f"{s}.{m}": self.lengths[s] for s in self.sequences for m in self._images[s]}
 
     @property
@@ -156,7 +156,9 @@ class HPatchesDataset:
         """Read the patches of an image, uint8 (n, side, side)."""
         if not self.has_patches:
             name = self.root or "this dataset"
-            raise InputError(f"{name} has numbers of patches but no patches; pass descriptors as files:DIR")
+            raise InputError(
+                f"{name}: the dataset has numbers of patches but no pixels; pass descriptors as files:DIR"
+            )
         if self._pack is not None:
             self._known(sequence, image)
             return self._pack.read(f"{sequence}/{image}")
@@ -165,7 +167,9 @@ class HPatchesDataset:
     def path(self, sequence: str, image: str) -> Path:
         """Return the path of a patch strip."""
         if self.root is None:
-            raise InputError("this dataset has patch counts and no images; open a folder of patch strips")
+            raise InputError(
+                "the dataset has numbers of patches but no images; open a folder of patch strips"
+            )
         if self.root.is_file():
             raise InputError(f"{self.root} is a pack file without strip files; open the folder of strips")
         self._known(sequence, image)
@@ -183,7 +187,7 @@ class HPatchesDataset:
         return Item(key, hash_json(["no patches", sequence, image, n]), n)
 
     def items(self, keys: Iterable[str]) -> list[Item]:
-        """Return the items of several keys ``SEQ/IM``.
+        """Return the items of images with the given keys ``SEQ/IM``.
 
         Strips without a cached hash are hashed in several threads.
         """
@@ -200,7 +204,7 @@ class HPatchesDataset:
         return self.patches(*self._split(key, None))
 
     def missing(self, sequences: Iterable[str], images: Iterable[str] = ()) -> list[str]:
-        """Return one problem per requested sequence or image that the dataset does not have."""
+        """Return a message for each requested sequence or image that the dataset does not have."""
         names = tuple(images)
         problems = []
         for sequence in sequences:
@@ -234,14 +238,14 @@ class HPatchesDataset:
 def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
     """Read a lengths file. Return exact numbers of patches, intervals, and image names.
 
-    The file is a JSON object keyed by sequence, or an object with the keys `lengths` and `images`.
+    The file is a JSON object with the numbers by sequence, or an object with the keys `lengths` and `images`.
     """
     raw = read_json(path)
     images: Any = STANDARD_IMAGES
     if isinstance(raw, dict) and "lengths" in raw:
         unknown = sorted(set(raw) - {"lengths", "images"})
         if unknown:
-            raise FormatError(path, f"unknown key {unknown[0]!r}; the keys are lengths and images")
+            raise FormatError(path, f"unknown key {unknown[0]!r}; use lengths and images")
         images = raw.get("images", STANDARD_IMAGES)
         raw = raw["lengths"]
     if not isinstance(raw, dict) or not raw:
@@ -265,14 +269,14 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
         problems += [p for name in dict.fromkeys(images) for p in _name_problems(name, "the image")]
         problems += [f"duplicate image {name!r}" for name, count in Counter(images).items() if count > 1]
     if not lengths and not problems:
-        problems.append("every patch count is a range; state one number per sequence")
+        problems.append("every number of patches is an interval; state one number per sequence")
     if problems:
         raise ProblemsError(f"dataset {path}", problems)
     return lengths, unsure, tuple(images)
 
 
 def _name_problems(name: str, subject: str) -> list[str]:
-    """Return the reasons why a name cannot be part of a file name or identifier ``SEQ.IM``."""
+    """Return the reasons why a sequence or image name cannot be part of a file name or of ``SEQ.IM``."""
     try:
         path_part(name, subject)
     except InputError as e:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scan a folder of patch strips and collect all problems."""
+"""Scan a folder of patch strips and collect its problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRIPS = "SEQ/ref.png, SEQ/e1.png, …"
 
 @dataclass
 class StripLayout:
-    """Result of a scan: strips by sequence and image, and problems."""
+    """Result of a folder scan: the strips by sequence and image, and the problems."""
 
     side: int | None = None
     strips: dict[str, dict[str, StripHeader]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def _header(path: Path) -> StripHeader:
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:
-    """Return a message if the folder is not the root of a patch dataset, else None."""
+    """Return why `root` is not the folder of the sequences and what to do; None if it is."""
     if any(root.glob("ref.png")):
         return f"is the folder of one sequence; use its parent {root.resolve().parent}"
     if any(f.stem == "ref" for files in sequences.values() for f in files):
@@ -129,7 +129,10 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
 
 
 def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
-    """Compare strips and append problems: different widths or counts, missing images."""
+    """Append problems to the layout: strips of different widths or patch counts, and missing images.
+
+    `present` has the image names by sequence.
+    """
     widths = Counter(h.side for strips in layout.strips.values() for h in strips.values())
     if not widths:
         return
@@ -138,16 +141,19 @@ def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
     for sequence, strips in layout.strips.items():
         lack = [image for image in everywhere if image not in present[sequence]]
         if "ref" in lack:
-            layout.problems.append(f"{sequence}: image ref is missing (every sequence needs it)")
+            layout.problems.append(f"{sequence}: the reference image is missing; add ref.png")
             lack.remove("ref")
         if lack:
             s = "s" * (len(lack) > 1)
             names = ", ".join(lack)
-            layout.problems.append(f"{sequence}: missing image{s} {names}, which other sequences have")
+            layout.problems.append(
+                f"{sequence}: missing image{s} {names}, which other sequences have; add them"
+            )
         for image, header in strips.items():
             if header.side != layout.side:
                 layout.problems.append(
-                    f"{sequence}/{image}.png is {header.side} pixels wide, but other strips are {layout.side}"
+                    f"{sequence}/{image}.png: the strip is {header.side} pixels wide, but others are "
+                    f"{layout.side}; use one width"
                 )
         counts = Counter(h.count for h in strips.values())
         expected = strips["ref"].count if "ref" in strips else counts.most_common(1)[0][0] if counts else 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pack a patch dataset into one file, and find the pack of a dataset.
 
-A pack is not used if the strips have changed since packing.
+A pack is ignored if the strips have changed since packing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PackedDataset:
     strips: int
     patches: int
     found_alone: bool
-    """Whether the dataset uses the pack automatically. Otherwise pass the pack in place of the dataset."""
+    """Whether the dataset finds the pack automatically. Otherwise pass the pack in place of the dataset."""
 
     def __str__(self) -> str:
         use = "the dataset uses it automatically" if self.found_alone else "pass it as `data`"
@@ -67,14 +67,16 @@ def pack_dataset(
 
     root = Path(data).expanduser()
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder of patch strips")
+        raise InputError(f"{root}: not a folder of patch strips; pass the folder of the sequences")
     dataset = HPatchesDataset(root, packed=False)
     if not dataset.has_patches or dataset.side is None:
-        raise InputError(f"{root} has numbers of patches but no strips to pack")
+        raise InputError(
+            f"{root}: the dataset has numbers of patches but no strips to pack; pass a folder of strips"
+        )
     default = root / PACK if os.access(root, os.W_OK) else user_cache_folder() / _name(_strips(root))
     path = default if to is None else Path(to).expanduser()
     if path.suffix != SUFFIX or path.is_dir():
-        raise InputError(f"{path} is not a valid name of a pack file; pass a file name that ends in {SUFFIX}")
+        raise InputError(f"{path}: not a name of a pack file; pass a file name that ends in {SUFFIX}")
     keys = [f"{s}/{m}" for s in dataset.sequences for m in dataset.images(s)]
 
     def strips() -> Iterator[tuple[PackedStrip, NDArray[np.uint8]]]:
@@ -96,7 +98,7 @@ def pack_dataset(
 
 
 def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:
-    """Return the pack of a folder, and a notice if a pack exists but is not used.
+    """Find the pack of a folder. Return it, and a notice if a pack exists but is not used.
 
     A folder with a pack may have no strips.
 
@@ -122,7 +124,7 @@ def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:
 
 
 def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
-    """Read a strip once, then hash and decode the same bytes."""
+    """Read the strip of image `key` once, and return its hash and decoded pixels."""
     path = root / f"{key}.png"
     stat = path.stat()
     ctime_ns = stat.st_ctime_ns if is_settled(file_stamp(stat)) else 0
@@ -134,7 +136,7 @@ def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
 
 
 def _strips(root: Path) -> dict[str, os.stat_result]:
-    """Return the paths of all strips below a folder, without opening them."""
+    """Return the file status of all strips below a folder, by path, without opening them."""
     return {
         f"{path.parent.name}/{path.stem}": path.stat()
         for path in root.glob("*/*.png")
@@ -145,8 +147,8 @@ def _strips(root: Path) -> dict[str, os.stat_result]:
 def _changed(root: Path, pack: PatchPack, strips: dict[str, os.stat_result]) -> str | None:
     """Return a message if strips have changed since packing, else None.
 
-    If a strip has the same size but its status change time differs or is not reliable, the contents are
-    compared.
+    The contents are compared if a strip has the same size, but its status change time differs or is
+    unreliable.
     """
     for key in sorted(set(strips) ^ set(pack.strips)):
         return f"{key}.png was {'added' if key in strips else 'removed'}"

@@ -38,7 +38,7 @@ class PatchSpace:
         return scene_numbers(self.sequences, self.same_scene)
 
     def available(self, kind: str) -> int:
-        """Count the distinct unordered patch pairs of a kind, each from two different images.
+        """Return the number of distinct unordered patch pairs of a kind, each from two different images.
 
         >>> space = PatchSpace(("a", "b"), np.array([2, 3]), 3)
         >>> [space.available(kind) for kind in ("pos", "sameseq", "diffseq")]
@@ -57,7 +57,10 @@ class PatchSpace:
 
 
 def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]]) -> NDArray[np.int64]:
-    """Return a scene number for each sequence."""
+    """Return a scene number for each sequence.
+
+    The sequences of a group in `same_scene` have the same number.
+    """
     first = {name: group[0] for group in same_scene for name in group}
     heads = [first.get(s, s) for s in sequences]
     number = {name: i for i, name in reversed(list(enumerate(heads)))}
@@ -74,7 +77,9 @@ def draw_pairs(
     Repeated pairs (in either order) and `diffseq` pairs from one scene are rejected.
     """
     if size > space.available(kind):
-        raise InputError(f"{size} {kind} pairs are requested, but the dataset has {space.available(kind)}")
+        raise InputError(
+            f"{size} {kind} pairs are requested, but the dataset has {space.available(kind)}; request fewer"
+        )
     starts = np.concatenate([[0], np.cumsum(space.lengths)])
     distinct = np.empty((0, 6), np.int64)
     keys = np.empty(0, np.int64)
@@ -121,7 +126,8 @@ def draw_retrieval(
 ) -> tuple[tuple[str, ...], PatchList]:
     """Sample a retrieval pool and queries.
 
-    The pool has all images of `n_sequences` sequences. Queries are usable patches of these sequences.
+    The pool has all patches of `n_sequences` sequences. Queries are patches of these sequences that `usable`
+    lists.
     """
     chosen = [sequences[i] for i in rng.permutation(len(sequences))[:n_sequences]]
     pool = tuple(f"{s}.{m}" for s in chosen for m in images)

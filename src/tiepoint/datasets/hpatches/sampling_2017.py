@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sample the 2017 pair and query lists by the published recipe or without its flaws."""
+"""Sample the 2017 lists of pairs and queries, by the published recipe or without its flaws."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class LegacyStream:
 
         sizes = np.asarray(n, np.int64)
         if sizes.size and sizes.min() < 2:
-            raise InputError("a sequence has only one patch; sampling a pair needs at least two")
+            raise InputError(
+                "a sequence has only one patch, but sampling a pair needs at least two; exclude the sequence"
+            )
         first, second = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
         swaps = np.empty(int(sizes.max(initial=2)), np.uint32)
         self._pos = kernel.first_two_of_permutation(
@@ -72,7 +74,7 @@ It permutes five image numbers, so image 5 never occurs.
 class VerificationDraw:
     """Verification pairs: positives, negatives within a sequence, negatives between sequences.
 
-    Row r of all three lists has the same first patch.
+    The first patch of row r is the same in all three lists.
     """
 
     pos: VerificationPairs
@@ -90,10 +92,14 @@ def draw_verification(
 ) -> VerificationDraw:
     """Sample verification pairs by the published recipe, from NumPy's legacy random stream.
 
-    The recipe samples in this order, each for all rows: a sequence s of the test list; the first two entries
-    (i, i') of a random permutation of its patches; the first two (t, t') of a permutation of five image
-    numbers; a second sequence s~, and a patch i~ of it. Then pos = (s,t,i | s,t',i), intra = (s,t,i |
-    s,t',i') and inter = (s,t,i | s~,t',i~).
+    The recipe takes these samples one after another, each for all rows:
+
+    1. a sequence s of the test list;
+    2. the first two entries (i, i') of a random permutation of its patches;
+    3. the first two entries (t, t') of a permutation of five image numbers;
+    4. a second sequence s~ and one of its patches, i~.
+
+    Then pos = (s,t,i | s,t',i), intra = (s,t,i | s,t',i') and inter = (s,t,i | s~,t',i~).
 
     Flaws of the recipe are reproduced: image 5 is never used, rows repeat, and s~ may be s, even with the
     same patch.
@@ -123,11 +129,11 @@ def draw_retrieval_lists(
     distractors: int = 20_000,
     seed: int = OFFICIAL_SEED,
 ) -> tuple[RefPatches, RefPatches]:
-    """Sample queries and distractors by the published recipe.
+    """Sample retrieval queries and distractors by the published recipe.
 
     The recipe takes four samples per query and ten per distractor: first all sequences, then a patch of each.
-    It drops patches that are not `usable` (too little contrast), then repeated patches, then distractors that
-    are also queries. A small dataset gives fewer queries and distractors.
+    It drops patches with too little contrast (not `usable`), then repeated patches, then distractors that are
+    also queries. A small dataset gives fewer queries and distractors.
     """
     stream = LegacyStream(seed)
     n = np.array([lengths[s] for s in test], np.int64)
@@ -161,10 +167,10 @@ def draw_clean(
 ) -> VerificationDraw:
     """Sample verification pairs without the flaws of the published recipe.
 
-    Pairs are distinct in either order, all images are used, and `inter` pairs are from different scenes.
-    Sequences are sampled uniformly, as in the published lists. Each list has `rows` pairs, or half of the
-    distinct pairs of its kind if that is less. This avoids exhausting small sequences. `same_scene` has
-    groups of sequences that show one scene.
+    A pair occurs once, in one order. All images are used, and `inter` pairs are from different scenes.
+    Sequences are sampled uniformly, as in the published lists. Each list has `rows` pairs, or half of all
+    distinct pairs of its kind if that is less, because small sequences would run out of pairs. `same_scene`
+    has groups of sequences that show one scene.
     """
     groups = tuple(tuple(group) for group in same_scene)
     space = PatchSpace(tuple(test), np.array([lengths[s] for s in test], np.int64), images, groups)
@@ -192,11 +198,12 @@ def _pair_table(pairs: PatchPairs, test: tuple[str, ...], images: int) -> Verifi
 
 
 def list_facts(lists: VerificationDraw, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
-    """Count the flaws of verification lists.
+    """Count the flaws of verification lists, by name.
 
     The counts are: repeated rows of each list, distinct positive pairs (in either order), `inter` rows within
     one sequence, `inter` rows of the same patch in two images (false negatives), `inter` rows of two
-    sequences of one scene, and images that occur. `same_scene` has groups of sequences that show one scene.
+    sequences that show one scene, and images that occur. `same_scene` has groups of sequences that show one
+    scene.
     """
     facts = {"rows": len(lists.pos)}
     for name, table in (("pos", lists.pos), ("intra", lists.intra), ("inter", lists.inter)):

@@ -37,10 +37,10 @@ def official_splits() -> dict[str, Split]:
 
 
 def official_lengths() -> dict[str, int]:
-    """Return the number of patches of the 106 sequences for which it is known exactly.
+    """Return the exact number of patches of 106 sequences of the published release.
 
-    The numbers were recovered from the random stream of the published lists. For ten viewpoint sequences only
-    an interval is known (see `open_lengths`). The strips contain the exact numbers.
+    The numbers were recovered from the random stream of the published lists. Those of the other ten sequences
+    are known only as intervals (see `open_lengths`). The strips contain the exact numbers.
 
     >>> official_lengths()["v_graffiti"], len(official_lengths())
     (1123, 106)
@@ -49,9 +49,9 @@ def official_lengths() -> dict[str, int]:
 
 
 def open_lengths() -> dict[str, tuple[int, int]]:
-    """Return the lowest and highest possible number of patches of ten sequences.
+    """Return the lowest and highest possible number of patches, for ten sequences of the published release.
 
-    The exact number is unknown for these sequences.
+    Their exact numbers can only be read from the strips.
     """
     return {name: (v[0], v[1]) for name, v in _known()["lengths"].items() if len(v) == 2}
 
@@ -74,7 +74,7 @@ def official_sha1(file: str) -> str | None:
 
 
 def git_blob_sha1(chunks: Iterable[bytes]) -> str:
-    r"""Return the Git blob SHA-1 of a content: the hash of ``blob SIZE NUL`` and the content.
+    r"""Return the Git blob SHA-1 of a file's content: the hash of ``blob SIZE NUL`` and the content.
 
     >>> git_blob_sha1([b"hello", b"\n"])
     'ce013625030ba8dba906f756967f9e9ca394464a'
@@ -94,9 +94,9 @@ _MAX_LISTED = 20
 def known_splits(data: HPatchesDataset, path: Path | None = None) -> dict[str, Split]:
     """Return the splits of a dataset by name.
 
-    The splits come from a ``splits.json`` file if given, else from the release. The split `all` always
-    exists. A dataset that shares no sequence with the release has its own `full`. It also has `illum` and
-    `view` if it has illumination or viewpoint sequences.
+    The splits come from a ``splits.json`` file if given, else from the published release. The split `all`
+    always exists. A dataset that shares no sequence with the release has a split `full` of its own, and
+    `illum` and `view` if it has illumination or viewpoint sequences.
 
     >>> own = HPatchesDataset.from_lengths({"i_a": 3, "i_b": 2})
     >>> {name: split.test for name, split in known_splits(own).items()}
@@ -155,7 +155,9 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     problems = []
     if unsure:
         names = ", ".join(f"{s} ({ranges[s][0]} to {ranges[s][1]})" for s in unsure)
-        problems.append(f"the number of patches of {names} is not known exactly; state one number each")
+        problems.append(
+            f"the number of patches of {names} is known only as an interval; state one number each"
+        )
     if len(unknown) > _MAX_LISTED // 2:
         names = first_few(unknown, _MAX_LISTED)
         problems.append(
@@ -169,9 +171,10 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
 
 
 def scene_groups(data: HPatchesDataset, split: Split) -> list[tuple[str, ...]]:
-    """Return groups of sequences of a split that show the same scene.
+    """Return groups of sequences in a split that show the same scene.
 
-    A group is known from the release, or its sequences have equal reference strips.
+    Sequences are in one group if the release shows the same scene in both, or if their reference strips are
+    equal.
 
     >>> scene_groups(HPatchesDataset.from_lengths({"i_objects": 3, "i_table": 3, "v_b": 2}),
     ...     Split("mine", ("i_table", "v_b", "i_objects")))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Create the definition files of the 2016 tasks for any patch dataset.
 
-The sequences form the sets `train` and `test` if the dataset has a ``test_set.txt``, else the set `all`. Each
-set and noise level (easy, hard) gets classification and matching benchmarks and retrieval files
-``SET_NOISE_Ss_SEED``, each with labels. Random samples come from PCG64. Its seed is a hash of the given seed,
-the numbers of patches and the file name. Retrieval pools of one size have successive seeds.
+The sequences form the sets `train` and `test` if the dataset has a ``test_set.txt``, else the set `all`. For
+each set and noise level (easy, hard), the module writes classification and matching benchmarks and retrieval
+files ``SET_NOISE_Ss_SEED``, each with labels. Random samples come from PCG64, seeded by a hash of the given
+seed, the numbers of patches and the file name. Retrieval pools of equal size have successive seeds.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}
 class V1Sizes:
     """Upper limits of the list sizes. The defaults are the published sizes.
 
-    A smaller dataset gets three positive pairs per location, five negatives per positive pair, and a hundred
-    queries per sequence. These are about the published proportions.
+    For a smaller dataset, the lists have three positive pairs per location, five negatives per positive pair,
+    and a hundred queries per sequence. These are about the published proportions.
     """
 
     positives: int = 200_000
     negatives: int = 1_000_000
     pools: tuple[tuple[int, int], ...] = ((5, 15), (40, 40))
-    """Pools of retrieval: sequences of a pool, and sequences of the set per pool (rounded, at least one)."""
+    """For each pool size (in sequences): sequences of the set per pool. The set has at least one pool."""
     queries_per_sequence: int = 100
     min_deviation: float = 10.0
 
@@ -78,7 +78,10 @@ def write_v1_tasks(
     """
     noises = [n for n in V1_NOISES if n in data.noises]
     if not noises:
-        raise InputError(f"{data.root}: the 2016 tasks need easy or hard images (e1, … or h1, …), found none")
+        raise InputError(
+            f"{data.root}: no easy or hard images (e1, … or h1, …); the 2016 tasks need one of these "
+            "noise levels"
+        )
     if problems := data.missing(data.sequences, ("ref",)):
         raise ProblemsError(f"dataset {data.root}", problems)
     report, root, limits = V1Report(), Path(out), sizes or V1Sizes()
@@ -107,15 +110,18 @@ def _sets(data: HPatchesDataset) -> dict[str, tuple[str, ...]]:
 
 
 def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[str, NDArray[np.int64]]:
-    """Return the indices of reference patches with enough contrast for a query, by sequence."""
+    """Return the numbers of reference patches with enough contrast for a query, by sequence."""
     if not data.has_patches:
-        report.notes.append("the dataset has no pixels, so queries are not filtered by contrast")
+        report.notes.append(
+            "the dataset has no pixels, so queries were not filtered by contrast; use a dataset with "
+            "strips to filter"
+        )
         return {s: np.arange(data.count(s)) for s in data.sequences}
     return {s: high_contrast_indices(data.patches(s, "ref"), deviation) for s in data.sequences}
 
 
 def high_contrast_indices(patches: NDArray[np.uint8], deviation: float) -> NDArray[np.int64]:
-    """Return the indices of patches with a standard deviation above `deviation` grey levels."""
+    """Return the numbers of patches whose standard deviation exceeds `deviation` grey levels."""
     flat = patches.reshape(len(patches), -1)
     spread = np.concatenate([part.std(axis=1) for part in np.array_split(flat, max(1, len(flat) // 256))])
     return np.flatnonzero(spread > deviation)
@@ -123,7 +129,7 @@ def high_contrast_indices(patches: NDArray[np.uint8], deviation: float) -> NDArr
 
 @dataclass
 class _SetWriter:
-    """Writer of the files of one set of sequences."""
+    """Writer of the task files for one set of sequences."""
 
     data: HPatchesDataset
     sequences: tuple[str, ...]

@@ -169,7 +169,7 @@ def _splits(
 
 
 def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> list[str]:
-    """Return the reasons why verification pairs cannot be sampled for a split. Empty if they can."""
+    """Return the reasons why verification pairs cannot be sampled for a split; empty if they can."""
     small = [s for s in split.test if data.count(s) < 2]
     if _images(data, split) < 2 or len(split.test) < 2 or small:
         return [f"split {split.name!r} needs two sequences of at least two patches, and an image besides ref"]
@@ -179,14 +179,14 @@ def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> l
 
 
 def _images(data: HPatchesDataset, split: Split) -> int:
-    """Return the number of images of a noise level, including the reference."""
+    """Return the number of images per noise level, including the reference."""
     return 1 + max(sum(m[0] == z and m != "ref" for m in data.images(split.test[0])) for z in "eht")
 
 
 def _given_lists(
     data: HPatchesDataset, splits: Mapping[str, Split], folder: Path | None, problems: list[str]
 ) -> dict[str, list[RefPatches]]:
-    """Read the retrieval lists of all splits that have both files. Append problems to `problems`."""
+    """Read the retrieval lists of all splits for which `folder` has both files. Append to `problems`."""
     found: dict[str, list[RefPatches]] = {}
     if folder is None:
         return found
@@ -287,15 +287,18 @@ def _write_retrieval(
 
 
 def _retrieval_sizes(split: Split, usable: Mapping[str, NDArray[np.bool_]]) -> tuple[int, int]:
-    """Return the numbers of queries and distractors to sample.
+    """Return the numbers of queries and distractors to sample for a split.
 
-    A published split has the published numbers. Otherwise at most a third of the usable patches are queries,
-    and the published numbers are upper limits.
+    A published split has the published numbers. For other splits these are upper limits, and at most a third
+    of the usable patches are queries.
     """
     if official_splits().get(split.name) == split:
         return QUERIES, DISTRACTORS
     total = sum(int(usable[s].sum()) for s in split.test)
     if total < 2:
-        raise InputError(f"split {split.name!r}: fewer than two reference patches have enough contrast")
+        raise InputError(
+            f"split {split.name!r}: fewer than two reference patches have enough contrast; add "
+            "sequences with more contrast"
+        )
     queries = min(QUERIES, max(1, total // 3))
     return queries, min(DISTRACTORS, total - queries)

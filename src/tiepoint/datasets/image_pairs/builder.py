@@ -25,7 +25,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "plane": ("H|landmarks",),
     "any": (),
 }
-"""Ground truth that every pair must have, by kind of task. One of the keys joined by `|` is enough."""
+"""Ground truth that every pair must have, by kind of task. `|` separates alternatives."""
 _SHAPES = {
     "corrs": (-1, 4),
     "landmarks": (-1, 4),
@@ -44,7 +44,10 @@ _NUMBERS = ("ids", "visible0", "visible1")
 
 @dataclass
 class PairDraft:
-    """Image pair as parsed from a file. Sizes, K and T refer to the images before any rotation."""
+    """Image pair as parsed from a file, not yet checked.
+
+    Sizes, K and T are those before any rotation of the images.
+    """
 
     where: str
     images: tuple[str | None, str | None]
@@ -63,7 +66,7 @@ class PairDraft:
 
 
 def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, what: str) -> PairSet:
-    """Build the image pairs of a dataset. Raise all problems as one `ProblemsError`."""
+    """Check parsed pairs and return them as a dataset. Raise all problems as one `ProblemsError`."""
     pairs = assemble_pairs(drafts, findings, needs=needs)
     return PairSet(pairs, what, findings.end())
 
@@ -71,14 +74,14 @@ def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, wh
 def assemble_pairs(
     drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str
 ) -> tuple[PairTruth, ...]:
-    """Build the image pairs of a dataset and collect problems in `findings`.
+    """Check parsed pairs and return the valid ones. Collect problems in `findings`.
 
     Problems are a missing image without a stated size, a stated size that differs from the image, a K that is
     not invertible, an R that is not a rotation, missing ground truth that `needs` requires, and duplicate
     names.
     """
     if not drafts and not findings.problems:
-        findings.problems.append("the dataset contains no image pair")
+        findings.problems.append("the dataset contains no image pair; pass a file or folder with pairs")
     scenes = scenes_of([(d.images, d.scene) for d in drafts])
     names = _names(drafts, scenes, findings)
     return tuple(
@@ -142,7 +145,7 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
 def rotated_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
     """Return the camera matrix K of an image that is rotated by quarter turns.
 
-    K puts the centre of the first pixel at (`centre`, `centre`).
+    In the convention of K, the centre of the first pixel is at (`centre`, `centre`).
 
     >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     >>> rotated_camera(K, (640, 480), 1, 0.5)[:2, 2].tolist()  # the middle stays the middle
@@ -175,13 +178,13 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
         if len(set(lengths.values())) > 1:
             words = ", ".join(f"{n} {key}" for key, n in lengths.items())
             findings.problems.append(
-                f"{draft.where} has different numbers of annotations ({words}); expected equal numbers"
+                f"{draft.where}: the numbers of annotations differ ({words}); expected equal numbers"
             )
     return truth
 
 
 def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairProblems) -> list[str]:
-    """Return the names of the pairs, stated or default. Report duplicates.
+    """Return the names of the pairs, stated or default. Report duplicate names.
 
     Default names include the quarter turns.
     """
@@ -195,7 +198,7 @@ def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairPro
     repeated = [name for name, n in Counter(names).items() if n > 1]
     for name in repeated:
         wheres = [d.where for d, n in zip(drafts, names, strict=True) if n == name]
-        findings.problems.append(f"{first_names(wheres)} have the same name {name!r}; names must be unique")
+        findings.problems.append(f"{first_names(wheres)} have the same name {name!r}; rename one")
     files: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         files.setdefault(file_name(name), []).append(name)

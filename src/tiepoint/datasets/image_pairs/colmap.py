@@ -31,9 +31,9 @@ PINHOLES = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "F
 
 
 def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """Return the matrix K of a camera. For an unsupported camera, report a problem and return None.
+    """Return the matrix K of a camera. Report a problem and return None if the camera is not supported.
 
-    Distortion is a problem, because matches in distorted images do not obey K and T.
+    Cameras with distortion are not supported, because matches in distorted images do not obey K and T.
 
     >>> from pathlib import Path
     >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", PairProblems(Path()))[:2].tolist()
@@ -68,7 +68,7 @@ PAIRS = "pairs.txt"
 
 @dataclass
 class PosedImage:
-    """Image with its camera and its world-to-camera pose."""
+    """Image of a list or model, with its camera and its world-to-camera pose."""
 
     name: str
     K: Matrix | None
@@ -101,7 +101,7 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         if values is None:
             continue
         if fields[0] in views:
-            findings.problems.append(f"{where}: duplicate name {fields[0]}")
+            findings.problems.append(f"{where}: duplicate name {fields[0]}; remove one line")
         K = camera_matrix(fields[13], values[14:], where, findings)
         size = findings.integer_size(values[12:14], where)
         pose = findings.pose(posed_matrix(values[:9], values[9:12]), where, moved=False)
@@ -125,7 +125,7 @@ def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
 
 
 def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, str]]:
-    """Read a pair list. Return the line position and the two names of each pair."""
+    """Read a pair list. Return (place, name 0, name 1) of each pair; the place is file and line number."""
     found = []
     for number, line in enumerate(read_lines(file), start=1):
         fields, where = line.split(), f"{file.name}, line {number}"
@@ -146,12 +146,14 @@ def pair_views(
     scene: str,
     facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> list[PairDraft]:
-    """Build pairs of images with poses from image names. Report names of images without a pose."""
+    """Build image pairs with poses from pairs of image names. Report names of images without a pose."""
     drafts = []
     for where, a, b in pairs:
         absent = [name for name in (a, b) if name not in views]
         if absent:
-            findings.problems.append(f"{where}: no pose is given for {' and '.join(absent)}")
+            findings.problems.append(
+                f"{where}: no pose is given for {' and '.join(absent)}; add it or remove the pair"
+            )
             continue
         v0, v1 = views[a], views[b]
         if v0.pose is None or v1.pose is None or None in (v0.size, v1.size) or v0.K is None or v1.K is None:
@@ -174,22 +176,23 @@ def pair_views(
 SHARED = 30
 """Minimum number of 3D points that both images of a pair observe."""
 OVERLAP = 0.1
-"""Minimum fraction of shared points, relative to the image with fewer points."""
+"""Minimum fraction of shared points, relative to the image of the pair with fewer points."""
 MAX_PAIRS = 5000
-"""Maximum number of pairs of a model without a pair list."""
+"""Maximum number of pairs that are formed from a model without a pair list."""
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
 
 
 def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read the pairs of a COLMAP model, text or binary. Return None if the model files are missing.
 
-    The model is in the folder or in its sub-folder `sparse`. The file `pairs.txt` (two names per line), in
-    the folder or beside the model, lists the pairs. Without it, two images are a pair if they share at least
-    30 points and a tenth of the points of the image with fewer points. Such pairs have the properties
-    `shared_points` and `overlap`. Image files are searched in a sub-folder `images` of the given folder, of
-    the model folder and of its parent. COLMAP puts the centre of the first pixel at (.5, .5). Poses are world
-    to camera. One model is one scene. Distorted cameras are reported as problems; undistort their images
-    first.
+    The model is in the folder `root` or in its sub-folder `sparse`. The file `pairs.txt` (two names per
+    line), in `root` or beside the model, lists the pairs. Without it, two images form a pair if they share at
+    least 30 points and a tenth of the points of the image with fewer points. Such pairs have the properties
+    `shared_points` and `overlap`. Image files are searched in a sub-folder `images` of `root`, of the model
+    folder and of its parent.
+
+    COLMAP puts the centre of the first pixel at (.5, .5). Poses are world to camera. The images of one model
+    are one scene. Distorted cameras are reported as problems; undistort the images first.
     """
     base = next((root / p for p in _PLACES if is_model(root / p)), None)
     if base is None:
@@ -210,7 +213,8 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     names = list(shared)
     if len(names) > MAX_PAIRS:
         findings.warnings.append(
-            f"only {MAX_PAIRS} of {len(names)} pairs that share points are used; their names determine which"
+            f"only {MAX_PAIRS} of {len(names)} pairs that share points are used, selected by a hash "
+            f"of their names; list the pairs in {PAIRS} to use others"
         )
         names = sorted(sorted(names, key=hash_json)[:MAX_PAIRS])
     pairs = [(f"{a} and {b}", a, b) for a, b in names]
@@ -218,7 +222,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def _views(folder: Path, findings: PairProblems) -> dict[str, PosedImage]:
-    """Return the images of the model in a folder by name, with cameras and observed points."""
+    """Return the images of a COLMAP model by name, with cameras and observed points."""
     tables = read_model(folder, points=True)
     poses = colmap_poses(tables)
     findings.warnings += poses.warnings
@@ -242,7 +246,7 @@ def _views(folder: Path, findings: PairProblems) -> dict[str, PosedImage]:
 
 
 def _shared(views: Mapping[str, PosedImage]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return pairs of image names with the number and fraction of their shared points."""
+    """Return the pairs of images that share points, with the number and fraction of these points."""
     seen: dict[int, list[str]] = {}
     for name in sorted(views):
         for point in views[name].points:

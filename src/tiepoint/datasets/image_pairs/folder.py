@@ -20,22 +20,22 @@ from .reader import read_pairs
 LIMIT = 30
 """Default number of pairs of a folder."""
 MAX_IMAGES_ALL_PAIRS = 8
-"""Number of images up to which all pairs are used."""
+"""Number of images up to which all pairs are formed."""
 OFFSETS = (1, 2, 4)
-"""Differences of position, in natural order of the names, of the pairs of larger folders."""
+"""Distances between the images of a pair, in positions of the natural order, in larger folders."""
 
 Names = tuple[str, str]
 
 
 class NamedPair(NamedTuple):
-    """Pair of a folder: its key, which is ``NAME0|NAME1``, and its images."""
+    """Two images of a folder, and the key ``NAME0|NAME1`` of the pair."""
 
     key: str
     pair: ImagePair
 
 
 def pair_key(names: Names) -> str:
-    """Return the key of a pair of image names.
+    """Return the key of a pair of image names, ``NAME0|NAME1``.
 
     >>> pair_key(("a.jpg", "b.jpg"))
     'a.jpg|b.jpg'
@@ -44,7 +44,7 @@ def pair_key(names: Names) -> str:
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
-    """Sort names so that numbers inside them count as numbers.
+    """Sort names so that numbers in them are compared as numbers (``2`` before ``10``).
 
     >>> natural_order(["img10.png", "img9.png", "Img1.png"])
     ['Img1.png', 'img9.png', 'img10.png']
@@ -80,10 +80,10 @@ def image_names(folder: Path) -> list[str]:
 
 
 def draw_pairs(names: Sequence[str], limit: int = LIMIT) -> list[Names]:
-    """Return at most `limit` pairs of names, which are in natural order.
+    """Return at most `limit` pairs of the image names `names`, which are in natural order.
 
-    Up to `MAX_IMAGES_ALL_PAIRS` images these are all pairs. For more images an equal number comes from each
-    of the `OFFSETS`. If there are too many, those with the smallest hash are used.
+    Up to `MAX_IMAGES_ALL_PAIRS` images, all pairs are candidates. For more images, each of the `OFFSETS`
+    gives an equal number of candidates. Of too many candidates, those with the smallest hash are selected.
 
     >>> draw_pairs(list("abc"))
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
@@ -96,7 +96,7 @@ def draw_pairs(names: Sequence[str], limit: int = LIMIT) -> list[Names]:
 
 
 def offset_pairs(names: Sequence[str], limit: int) -> list[Names]:
-    """Return at most `limit` pairs of names at the `OFFSETS`, an equal number of each.
+    """Return at most `limit` pairs of names, an equal number for each distance in `OFFSETS`.
 
     >>> offset_pairs(list("abcdef"), 3)
     [('a', 'b'), ('d', 'f'), ('b', 'f')]
@@ -110,7 +110,7 @@ def offset_pairs(names: Sequence[str], limit: int) -> list[Names]:
 
 
 def draw_more(names: Sequence[str], drawn: Sequence[Names], limit: int = LIMIT) -> list[Names]:
-    """Return `limit` further pairs, from all pairs that were not drawn.
+    """Return up to `limit` pairs of names that are not in `drawn`.
 
     >>> draw_more(list("abc"), [("a", "b"), ("b", "c")])
     [('a', 'c')]
@@ -120,13 +120,13 @@ def draw_more(names: Sequence[str], drawn: Sequence[Names], limit: int = LIMIT) 
 
 
 def smallest(pairs: Sequence[Names], count: int) -> list[Names]:
-    """Return the `count` pairs with the smallest hashes in their original order."""
+    """Return the `count` pairs with the smallest hashes, in their original order."""
     rank = sorted(range(len(pairs)), key=lambda i: hashlib.sha256(pair_key(pairs[i]).encode()).digest())
     return [pairs[i] for i in sorted(rank[:count])]
 
 
 def named_pairs(folder: Path, pairs: Sequence[Names]) -> list[NamedPair]:
-    """Return pairs of image names as `ImagePair`."""
+    """Return an image pair for each pair of image names in a folder."""
     stems = [(str(Path(a).with_suffix("")), str(Path(b).with_suffix(""))) for a, b in pairs]
     shown = default_names(stems, [folder.name] * len(pairs))
     if len(set(shown)) < len(shown):  # a.jpg beside a.png
@@ -140,9 +140,9 @@ def named_pairs(folder: Path, pairs: Sequence[Names]) -> list[NamedPair]:
 
 
 def listed_pairs(file: Path, folder: Path, limit: int | None = None) -> tuple[list[NamedPair], bool]:
-    """Return the pairs of a list of any known layout, and whether the list has the pose of every pair.
+    """Return the pairs of a list of any known layout, and whether the list states the pose of every pair.
 
-    `folder` is the root of the image names. With `limit`, return the pairs with the smallest hashes.
+    `folder` is the root of the image names. `limit` selects the pairs with the smallest hashes.
     """
     found = {}
     truths = read_pairs(file, needs="any", images=folder).truths
@@ -160,7 +160,7 @@ def _below(path: Path, folder: Path) -> str:
 
 
 def without_equal(pairs: Sequence[NamedPair]) -> tuple[list[NamedPair], list[NamedPair]]:
-    """Separate pairs whose two images have equal pixels. Return the other pairs, then these.
+    """Split pairs in two lists: those with different images, and those whose images have equal pixels.
 
     Reads every image. An image that cannot be read raises an error.
     """

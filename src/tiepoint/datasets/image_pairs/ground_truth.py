@@ -27,10 +27,13 @@ class PairTruth:
     `K0` and `K1` are in pixels of the rotated images, with the centre of the first pixel at (`centre`,
     `centre`). `T_0to1` = [R | t] means x1 = R x0 + t.
 
-    `annotations` may have "corrs" and "landmarks" (n, 4), "H" (3, 3), "points0" and "points1" (n, 2) with
-    "ids" (n,), "visible0" and "visible1", "box0" and "box1" (4,) as x1 y1 x2 y2. "visible0" has the ids of
-    all keypoints of image 0, including those without a counterpart in image 1. All coordinates are in pixels
-    with integer pixel centres.
+    `annotations` may have, all in pixels with integer pixel centres,
+
+    * "corrs" and "landmarks" (n, 4): corresponding points x0, y0, x1, y1;
+    * "H" (3, 3): homography from image 0 to image 1;
+    * "points0" and "points1" (n, 2) with "ids" (n,): corresponding keypoints;
+    * "visible0" and "visible1": ids of all keypoints of an image, including those that the other image lacks;
+    * "box0" and "box1" (4,): object box x1, y1, x2, y2.
     """
 
     pair: ImagePair
@@ -41,7 +44,7 @@ class PairTruth:
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def queries(self) -> Matrix | None:
-        """Return the points (q, 2) of image 0 whose position in image 1 is known. None without any."""
+        """Return the points (q, 2) of image 0 whose position in image 1 is known. None if there are none."""
         if "points0" in self.annotations:
             return np.asarray(self.annotations["points0"], np.float64)
         if "corrs" in self.annotations:
@@ -49,10 +52,10 @@ class PairTruth:
         return None
 
     def correspondences(self) -> Matrix | None:
-        """Return true correspondences (n, 4).
+        """Return true correspondences (n, 4), or None if there is no ground truth.
 
-        Annotated correspondences come first. Without annotations, a grid is mapped by H. Without H, points at
-        random depths are projected with K and T. None if all of these are missing.
+        They are the annotated correspondences, or else a grid mapped by H, or else points at random depths
+        projected with K and T.
         """
         if "points0" in self.annotations:
             points = self.annotations["points0"], self.annotations["points1"]
@@ -121,7 +124,9 @@ class PairSet:
         return {truth.pair.name: truth for truth in self.truths}
 
     def truth(self, name: str) -> PairTruth:
-        """Return the ground truth of a pair by name. A `-` in `name` also matches a slash in the pair's name.
+        """Return the ground truth of a pair by name.
+
+        A `-` in `name` may stand for a slash in the pair's name.
 
         >>> PairSet((PairTruth(ImagePair("s/a--b", "s")),)).truth("s-a--b").pair.name
         's/a--b'
@@ -135,14 +140,14 @@ class PairSet:
         return found
 
     def select(self, keep: Callable[[ImagePair], bool]) -> PairSet:
-        """Return the subset of pairs for which `keep` returns True."""
+        """Return the pairs for which `keep` returns True."""
         return replace(self, truths=tuple(truth for truth in self.truths if keep(truth.pair)))
 
 
 def points_on_plane(h: Matrix, sizes: tuple[Size, Size]) -> Matrix:
-    """Return grid points of image 0 and their positions in image 1 by a homography, (n, 4).
+    """Map grid points of image 0 to image 1 by a homography. Return the correspondences (n, 4).
 
-    Points outside image 1 are dropped.
+    Points that are mapped outside image 1 are dropped.
 
     >>> points_on_plane(np.eye(3), ((9, 9), (9, 9)))[-1].tolist()
     [8.0, 8.0, 8.0, 8.0]
@@ -160,8 +165,8 @@ def points_at_random_depths(
     """Return up to 500 correspondences (n, 4) of points at random depths that both cameras see.
 
     Depths are log-uniform between 1/2 and 200 baselines. In the returned points, the centre of the first
-    pixel is (0, 0); in K it is (`centre`, `centre`). There are fewer points, or none, if the views hardly
-    overlap.
+    pixel is (0, 0); in K it is (`centre`, `centre`). If the views hardly overlap, there are fewer points or
+    none.
 
     >>> K = np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]])
     >>> T = np.eye(4); T[0, 3] = 1

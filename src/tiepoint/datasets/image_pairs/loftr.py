@@ -19,15 +19,16 @@ from .pair import Matrix, Size
 from .problems import PairProblems, first_names
 
 SCANNET_SIZE = (640, 480)
-"""Image size that K refers to in the ScanNet index."""
+"""Size (width, height) of the images to which K in the ScanNet index refers."""
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
 
 
 def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read the ScanNet pairs of `test.npz` and `intrinsics.npz`. None if the files are missing.
 
-    `test.npz` has `name` (n, 4) and `rel_pose` (n, 12). A row of `name` has scene, scan and two frames of
-    `sceneNNNN_MM/color/FRAME.jpg`. K refers to 640 x 480 pixels and is scaled for images of another size.
+    `test.npz` has `name` (n, 4) and `rel_pose` (n, 12). A row of `name` has scene, scan and two frame
+    numbers; an image is `sceneNNNN_MM/color/FRAME.jpg`. K refers to 640 x 480 pixels and is scaled for images
+    of another size.
     """
     files = [root] if root.is_file() else [*root.glob("test.npz"), *sorted(root.glob("*_test.npz"))]
     file = next((f for f in files if f.suffix == ".npz" and "test" in f.name and not is_pickle(f)), None)
@@ -39,7 +40,10 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
     index, cameras = read_npz(file), read_npz(beside)
     lacking = [key for key in ("name", "rel_pose") if key not in index]
     if lacking:
-        raise FormatError(file, f"lacks {', '.join(lacking)}; it has {first_names(sorted(index), 8)}")
+        raise FormatError(
+            file,
+            f"lacks {', '.join(lacking)}, found {first_names(sorted(index), 8)}; pass the index of LoFTR",
+        )
     names, poses = index["name"], index["rel_pose"]
     if names.ndim != 2 or names.shape[1] != 4 or poses.shape != (len(names), 12):
         raise FormatError(
@@ -53,7 +57,7 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
     for i, ((scene, scan, *frames), pose) in enumerate(zip(names.tolist(), poses, strict=True)):
         where, folder = f"row {i}", f"scene{scene:04d}_{scan:02d}"
         if folder not in cameras:
-            findings.problems.append(f"{where}: {beside.name} has no camera matrix K for {folder}")
+            findings.problems.append(f"{where}: {beside.name} has no camera matrix K for {folder}; add it")
             continue
         images = (f"{folder}/color/{frames[0]}.jpg", f"{folder}/color/{frames[1]}.jpg")
         sizes = [_known_size(findings.image(image)) for image in images]
@@ -73,10 +77,7 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
 
 
 def _known_size(path: Path) -> Size:
-    """Return the size of an image from its header.
-
-    If the image is missing or unreadable, return the image size of the index.
-    """
+    """Return the size of an image from its header, or `SCANNET_SIZE` if it is missing or unreadable."""
     try:
         return read_size(path) if path.is_file() else SCANNET_SIZE
     except FormatError:
@@ -92,10 +93,10 @@ def _scaled(K: Any, size: Size) -> Any:
 def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read the MegaDepth pairs of a pickled index, or of all indices in a folder. None without an index.
 
-    An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None if unused) and
+    An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None for unused images) and
     `pair_infos`, a list of ([i, j], overlap, central match). T_0to1 = T_j T_i^-1. K puts the centre of the
-    first pixel at (.5, .5). The principal point is the image centre, so it determines the size of missing
-    images.
+    first pixel at (.5, .5). The size of a missing image is twice its principal point, which is the image
+    centre.
     """
     files = [root] if root.is_file() else sorted(root.glob("*.npz"))
     files = [f for f in files if f.suffix == ".npz" and is_pickle(f)]
@@ -104,7 +105,7 @@ def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
         index = read_arrays(file)
         lacking = [key for key in _KEYS if key not in index] if isinstance(index, dict) else list(_KEYS)
         if lacking:
-            raise FormatError(file, f"lacks {', '.join(lacking)}, so it is not an index of image pairs")
+            raise FormatError(file, f"lacks {', '.join(lacking)}; pass an index of image pairs")
         for key in _KEYS:
             if not isinstance(index[key], list | tuple | np.ndarray) or getattr(index[key], "ndim", 1) == 0:
                 raise FormatError(file, f"{key} is {type(index[key]).__name__}, expected a list")
@@ -154,7 +155,7 @@ def _square(value: Any, side: int) -> Matrix:
 def _share(value: Any) -> float:
     share = float(value)
     if not math.isfinite(share):
-        raise ValueError("the overlap is not finite")
+        raise ValueError("the overlap is not finite; correct it")
     return share
 
 

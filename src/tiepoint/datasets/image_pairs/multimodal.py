@@ -15,9 +15,9 @@ from .pair import MAX_MAT_BYTES, Matrix, Size
 from .problems import PairProblems
 
 FOLDER = "Multimodal_Image_Matching_Datasets"
-"""Folder of the published repository that contains the pairs, and by which the dataset is recognised."""
+"""Folder with the pairs in the published repository. The dataset is recognised by this name."""
 IMAGES = ("I_move", "I_fix")
-"""Images 0 and 1. The published transform maps the moving image to the fixed one."""
+"""Variables with images 0 and 1. The published transform maps the moving image to the fixed one."""
 _SLICES = re.compile(r"Medical/(?:PD_T1|PD_T2|T1_T2)/[a-z0-9_]*_(\d+)")
 
 
@@ -26,7 +26,8 @@ def multimodal_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | N
 
     `root` is the repository, its folder of datasets, or a folder below that. The properties of a pair are
     `modality` (Medical, RemoteSensing, ComputerVision) and `category` (`Medical/PD_T1`). Every pair is a
-    scene, except that the brain slice of one number is one scene in PD_T1, PD_T2 and T1_T2.
+    scene of its own, with one exception: PD_T1, PD_T2 and T1_T2 show the same brain slices, and all pairs of
+    a slice number are one scene.
     """
     base = root / FOLDER
     if not base.is_dir():
@@ -64,7 +65,11 @@ def _draft(file: Path, name: str) -> PairDraft:
         )
     H = homography_of(T.astype(np.float64))
     if not np.isfinite(H).all():
-        raise FormatError(file, "the last element of T is 0 in pixels from 0, so H cannot be normalised")
+        raise FormatError(
+            file,
+            "the last element of T is 0 after conversion to pixels from 0, so H cannot be "
+            "normalised; correct T",
+        )
     parts = name.split("/")
     category = "/".join(parts[:2]) if len(parts) > 2 else parts[0]
     number = _SLICES.fullmatch(name)
@@ -84,12 +89,14 @@ def _draft(file: Path, name: str) -> PairDraft:
 def _size(file: Path, image: Mat5Variable) -> Size:
     if image.type_name != "u1" or len(image.shape) != 3 or image.shape[2] != 3 or 0 in image.shape:
         shape = " x ".join(map(str, image.shape))
-        raise FormatError(file, f"{image.name} must be an uint8 image (h, w, 3), found {shape}")
+        raise FormatError(file, f"{image.name} must be an image uint8 (h, w, 3), found {shape}")
     return image.shape[1], image.shape[0]
 
 
 def homography_of(T: Matrix) -> Matrix:
-    """Convert a MATLAB transform [x y 1] T of pixels from 1 to a homography of pixels from 0, H33 = 1.
+    """Convert a MATLAB transform to a homography with H33 = 1.
+
+    MATLAB multiplies row vectors, [x y 1] T, and its first pixel is (1, 1). In the result it is (0, 0).
 
     >>> homography_of(np.array([[2.0, 0, 0], [0, 2, 0], [0, 0, 1]])).tolist()  # (1, 1) goes to (2, 2)
     [[2.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 0.0, 1.0]]

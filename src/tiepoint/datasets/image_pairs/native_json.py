@@ -39,7 +39,7 @@ _KNOWN = {
 
 
 def is_own(value: Any) -> bool:
-    """Return whether a JSON value is a pair list: entries with two images, or with names and poses."""
+    """Return whether a JSON value is a pair list in tiepoint's or MegaDepth-1500's JSON layout."""
     entries = value.get("pairs") if isinstance(value, dict) else value
     if not isinstance(entries, list) or not entries:
         return False
@@ -50,21 +50,28 @@ def is_own(value: Any) -> bool:
 def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
     """Read the pairs of a JSON list of objects. The list may be the value of a key `pairs`.
 
-    Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
-    `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as
-    ground truth `corrs` (or the name of a text file of four columns), `H` or `H_0to1`, `landmarks` (as
-    `corrs`), `points0`, `points1`, `ids`, `visible0`, `visible1`, `box0`, `box1`. Other plain values are
-    properties by which scores can be grouped. With `H_0to1` or `landmarks`, the default of `scene` is the
-    folder of `image0`.
-    MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a resized image
-    times `scale0`.
+    Keys of a pair:
+
+    * `image0`, `image1`: paths below the folder of the file, or below its folder `images`;
+    * `K0`, `K1`, `T_0to1`, `centre`, `size0`, `size1` ([width, height]);
+    * `name`, `scene`, `dataset`, `turns`;
+    * as ground truth: `corrs` (or the name of a text file of four columns), `H` or `H_0to1`, `landmarks` (as
+      `corrs`), `points0`, `points1`, `ids`, `visible0`, `visible1`, `box0`, `box1`.
+
+    Other plain values are properties by which scores can be grouped. With `H_0to1` or `landmarks`, the
+    default of `scene` is the folder of `image0`.
+
+    MegaDepth-1500 has `pair_names` and `scene_id`. Its `size0_hw` is (height, width) of a resized image, and
+    the original image is `scale0` times as large.
     """
     entries = value["pairs"] if isinstance(value, dict) else value
     drafts = []
     for i, entry in enumerate(entries, start=1):
         where = f"entry {i}"
         if not isinstance(entry, dict):
-            findings.problems.append(f"{where} must be a JSON object with image0 and image1")
+            findings.problems.append(
+                f"{where}: the pair has no image0 or image1; write a JSON object with both"
+            )
             continue
         drafts.append(_draft(entry, where, findings))
     return drafts
@@ -108,7 +115,7 @@ def _draft(entry: Mapping[str, Any], where: str, findings: PairProblems) -> Pair
 
 
 def folder_of(image: str, place: Path) -> str:
-    r"""Return the folder of an image name; without one, the name of the folder of the list.
+    r"""Return the folder of an image name. If the name has none, return the name of the list's folder.
 
     >>> folder_of("alps\\a.png", Path("x/pairs.json")), folder_of("a.png", Path("/x/pairs.json"))
     ('alps', 'x')
@@ -126,9 +133,9 @@ def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | No
 
 
 def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblems) -> Size | None:
-    """Return (width, height) of an image as stated.
+    """Return (width, height) of image `side` as stated in an entry. None if it is not stated.
 
-    MegaDepth-1500 states the size of a resized image; it is multiplied by the stated scale.
+    MegaDepth-1500 states the size of a resized image, which is multiplied by the stated scale.
     """
     stated = entry.get(f"size{side}")
     if stated is None and f"size{side}_hw" in entry:
@@ -145,7 +152,7 @@ def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblem
 def _centre(value: Any, where: str, findings: PairProblems) -> float:
     if value not in (0, 0.5) or isinstance(value, bool):
         findings.problems.append(
-            f"{where}: `centre` (where K puts the first pixel's centre) must be 0 or 0.5, found {value!r}"
+            f"{where}: `centre` is {value!r}; write 0 or 0.5, the position of the first pixel's centre in K"
         )
         return 0.0
     return float(value)
@@ -161,7 +168,7 @@ def _turns(value: Any, where: str, findings: PairProblems) -> tuple[int, int]:
 
 
 def _truth(value: Any, findings: PairProblems) -> Any:
-    """Return the numbers of a text file if the value is a file name. Return other values unchanged."""
+    """Return the numbers in a text file if `value` is its name. Return other values unchanged."""
     if not isinstance(value, str):
         return value
     from ...formats.text.numbers import parse_table
@@ -175,13 +182,13 @@ def _truth(value: Any, findings: PairProblems) -> Any:
 
 
 def write_pairs(path: str | Path, truths: Sequence[PairTruth]) -> None:
-    """Write pairs as a JSON list, one line per pair. `read_pairs` restores them exactly.
+    """Write pairs as a JSON list, one pair per line. `read_pairs` restores them exactly.
 
-    Image paths are relative to the folder of the file if they are below it, else absolute. For rotated
-    images, the quarter turns are written, with K, T and sizes before the rotation.
+    Image paths below the folder of the file are relative, others absolute. Rotated images are stored as
+    quarter turns, with K, T and sizes before the rotation.
     """
     if inner := [truth.pair.name for truth in truths if any(truth.pair.members)]:
-        raise InputError(f"{inner[0]}: its images are in a MATLAB file; save them as image files first")
+        raise InputError(f"{inner[0]}: the images are in a MATLAB file; save them as image files first")
     folder = Path(path).absolute().parent
     lines = ",\n".join(json.dumps(_entry(truth, folder)) for truth in truths)
     write_bytes(path, [f"[\n{lines}\n]\n".encode()])

@@ -21,7 +21,7 @@ from ...formats.mat5 import read_mat5
 Matrix = NDArray[np.float64]
 Size = tuple[int, int]
 MAX_MAT_BYTES = 1 << 28
-"""Largest MATLAB file with images, and its largest image, in bytes."""
+"""Size limit of a MATLAB file with images, and of an image in it, in bytes."""
 JOINT = "--"
 """Separator between the two image stems in the default name of a pair."""
 
@@ -39,13 +39,15 @@ class PairPayload(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImagePair:
-    """Image pair without ground truth (which is in `ground_truth.PairTruth`).
+    """Image pair without ground truth (see `ground_truth.PairTruth`).
 
-    `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies. Sizes refer to
-    the rotated images. An image file may be missing if its size is given and the matches come from files.
+    `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies to each image.
+    Sizes are those of the rotated images. An image file may be missing if its size is given and the matches
+    are read from files.
 
-    `members` are the names of the images in MATLAB files that contain several. If `mirrored`, image 1 is
-    mirrored left-right before its quarter turns. If `jpeg`, image 1 is encoded as JPEG and decoded again.
+    If a MATLAB file contains several images, `members` are the variable names of the two images. If
+    `mirrored`, image 1 is mirrored left-right before its quarter turns. If `jpeg`, image 1 is encoded as JPEG
+    and decoded.
     """
 
     name: str
@@ -62,7 +64,7 @@ class ImagePair:
     jpeg: bool = False
 
     def payload(self, queries: Matrix | None = None) -> PairPayload:
-        """Read and rotate both images and copy `queries`. Raise an `InputError` if an image is missing."""
+        """Read and rotate both images, and copy `queries`. Raise an `InputError` if an image is missing."""
         for side, path in enumerate((self.image0, self.image1)):
             if path is None or not is_file(path):
                 named = f"image{side} ({path})" if path else f"image{side} without a file name"
@@ -72,7 +74,7 @@ class ImagePair:
         return PairPayload(self.image(0), self.image(1), None if queries is None else queries.copy())
 
     def image(self, side: int) -> NDArray[np.uint8]:
-        """Read image 0 or 1 and rotate it."""
+        """Read image 0 or 1 and apply its quarter turns."""
         path, member = (self.image0, self.image1)[side], self.members[side]
         assert path is not None
         pixels = read_mat5(path, most=MAX_MAT_BYTES)[member].array() if member else read_image(path)
@@ -91,7 +93,7 @@ class ImagePair:
         return names[0], names[1]
 
     def sizes(self) -> tuple[Size, Size]:
-        """Return (width, height) of both rotated images, as stated or from their headers."""
+        """Return (width, height) of both images after rotation, as stated or from their headers."""
         found = []
         for side, (path, size) in enumerate(((self.image0, self.size0), (self.image1, self.size1))):
             if size is None:
@@ -108,9 +110,9 @@ class ImagePair:
         return all(path is not None and path.is_file() for path in (self.image0, self.image1))
 
     def content(self, queries: Matrix | None = None) -> str:
-        """Return a hash of the input of a method: images, quarter turns and queries.
+        """Return a hash of the input of a method: image files, quarter turns and queries.
 
-        For missing images, names and sizes are hashed instead.
+        For a missing image, its name and size are hashed instead.
         """
         parts: list[Any] = []
         for path, size in ((self.image0, self.size0), (self.image1, self.size1)):
@@ -126,7 +128,7 @@ class ImagePair:
         return hash_json(made)
 
     def swapped(self) -> ImagePair:
-        """Return the pair from image 1 to image 0."""
+        """Return the pair with its images exchanged."""
         return replace(
             self,
             name=JOINT.join(reversed(self.name.split(JOINT))) if JOINT in self.name else f"{self.name}-back",
@@ -151,8 +153,8 @@ def file_name(name: str) -> str:
 def default_names(stems: Iterable[tuple[str, str]], scenes: Iterable[str]) -> list[str]:
     """Return default names of pairs: the two image stems joined by `--`.
 
-    `stems` are file names with folders, without their last suffix. If names repeat, the scene is prepended.
-    If they still repeat, the folders are included.
+    `stems` are file names with folders, without their last suffix. If a name repeats, the scene is prepended.
+    If it still repeats, the folders are included.
 
     >>> default_names([("x/a", "x/b"), ("y/a", "y/b")], ["x", "y"])
     ['x/a--b', 'y/a--b']

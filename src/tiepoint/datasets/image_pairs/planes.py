@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks and transforms of pairs with homographies or landmarks: usable H, floors, turned images."""
+"""Checks and transforms of pairs with homographies or landmarks: usable H, annotation errors, rotation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pair import Matrix, Size
 
 
 def plane_problems(truths: Sequence[PairTruth]) -> list[str]:
-    """Return one message for every true homography that is singular or has a horizon in image 0."""
+    """Return a message for every true homography that is singular or has its horizon in image 0."""
     found = []
     for truth in truths:
         H = truth.annotations.get("H")
@@ -25,9 +25,9 @@ def plane_problems(truths: Sequence[PairTruth]) -> list[str]:
 
 
 def floor_px(truth: PairTruth) -> float:
-    """Return the mean distance of the landmarks from where the true homography puts them, in pixels.
+    """Return the mean distance between the landmarks and their positions by the true homography, in pixels.
 
-    Scores at smaller thresholds measure the annotation. NaN without H or landmarks.
+    Scores at smaller thresholds measure the annotation rather than the method. NaN without H or landmarks.
     """
     H, landmarks = truth.annotations.get("H"), truth.annotations.get("landmarks")
     if H is None or landmarks is None or not len(landmarks):
@@ -36,7 +36,7 @@ def floor_px(truth: PairTruth) -> float:
 
 
 def plane_facts(truths: Sequence[PairTruth]) -> list[str]:
-    """Return a line about the residuals of homographies on their landmarks. Empty without any."""
+    """Return a list with one message on the errors of homographies at landmarks; empty without landmarks."""
     floors = np.array([floor_px(truth) for truth in truths])
     floors = floors[np.isfinite(floors)]
     if not len(floors):
@@ -48,7 +48,7 @@ def plane_facts(truths: Sequence[PairTruth]) -> list[str]:
 
 
 def turned_truth(truth: PairTruth, turns: int, *, mirror: bool = False) -> PairTruth:
-    """Return the pair with image 1 mirrored left-right if `mirror`, then turned by quarter turns.
+    """Return the pair with image 1 mirrored left-right if `mirror`, then rotated by quarter turns.
 
     Turns are counter-clockwise, as `np.rot90`. H, landmarks, corrs and points of image 1 are transformed.
 
@@ -85,10 +85,10 @@ def turned_truth(truth: PairTruth, turns: int, *, mirror: bool = False) -> PairT
 
 
 def turn_matrix(size: Size, turns: int, *, mirror: bool = False) -> tuple[Matrix, Size]:
-    """Return the map from pixels of an image to those of the turned image, and the size of the latter.
+    """Return the matrix (3, 3) from pixels of an image to pixels of the rotated image, and the new size.
 
     A quarter turn counter-clockwise of an image of width w moves (x, y) to (y, w - 1 - x). With `mirror`, the
-    image is mirrored left-right first.
+    image is first mirrored left-right.
     """
     M, (w, h) = np.eye(3), size
     if mirror:

@@ -10,26 +10,27 @@ import numpy as np
 from .pair import Matrix, Size
 
 MIN_RESIZED, MIN_SWAPPED = 0.35, 0.25
-"""Minimum offset of a suspicious principal point, in half sizes of the image.
+"""Minimum offset of a suspicious principal point from the image centre, in half image sizes.
 
-K of an image of 3/4 of the size has an offset of 0.35."""
+If K belongs to an image of 3/4 of the size, the offset is 0.35.
+"""
 MAX_EXPLAINED = 0.25
-"""Maximum offset that remains after the correction, so that a crop is not mistaken for a resized image."""
+"""Largest offset after the suspected mistake is corrected. It excludes crops, whose offset stays large."""
 _FRACTIONS = {0.25: "a quarter of", 0.5: "half", 2.0: "twice", 4.0: "four times"}
 
 
 class CameraDoubt(NamedTuple):
-    """A principal point that contradicts the image size: the kind of mistake, and a message."""
+    """A principal point that contradicts the image size: the kind of mistake, and the message."""
 
     kind: str
     message: str
 
 
 def doubt_principal_point(K: Matrix, size: Size) -> CameraDoubt | None:
-    """Return why K is probably wrong for an image of (width, height). None if it is plausible.
+    """Return why K is probably wrong for an image of (width, height); None if it is plausible.
 
     The principal point of most cameras is near the image centre. It is suspicious if it is far from the
-    centre, but close to it after scaling K or exchanging cx and cy.
+    centre, and scaling K or exchanging cx and cy moves it close to the centre.
 
     >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     >>> doubt_principal_point(K, (640, 480)) is None

@@ -19,7 +19,10 @@ from .pair import Matrix, Size
 from .principal_point import doubt_principal_point
 
 ORTHONORMAL = 1e-3
-"""Maximum deviation of R^T R from the identity. Published poses with five decimals reach 1.5e-5."""
+"""Maximum deviation of R^T R from the identity.
+
+Published poses with five decimals deviate by up to 1.5e-5.
+"""
 
 
 _MAX_LISTED = 5
@@ -27,9 +30,9 @@ _MAX_LISTED = 5
 
 @dataclass
 class PairProblems:
-    """Collector of the problems and warnings of one dataset.
+    """Collector of the problems and warnings of one pair dataset.
 
-    It also stores the folders in which images are searched, and caches image sizes.
+    It also has the folders in which images are searched, and caches image sizes.
     """
 
     place: Path
@@ -61,7 +64,10 @@ class PairProblems:
         return None
 
     def camera(self, K: Matrix | None, size: Size | None, where: str) -> None:
-        """Record a principal point that contradicts the image size. Each kind of mistake is one warning."""
+        """Record a warning if the principal point contradicts the image size.
+
+        Each kind of mistake is one warning.
+        """
         doubt = None if K is None or size is None else doubt_principal_point(K, size)
         if doubt is not None:
             self.doubts.setdefault(doubt.kind, []).append(f"{where}: {doubt.message}")
@@ -93,9 +99,9 @@ class PairProblems:
         return T
 
     def numbers(self, value: Any, shape: tuple[int, ...], where: str) -> Matrix | None:
-        """Parse nested or flat numbers as a finite float64 array of a shape.
+        """Parse nested or flat numbers as a finite float64 array of a given shape. Return None if invalid.
 
-        A length of -1 in `shape` allows any length. Return None if the value is invalid.
+        A length of -1 in `shape` allows any length.
         """
         words = " x ".join("n" if n == -1 else str(n) for n in shape)
         try:
@@ -114,7 +120,7 @@ class PairProblems:
             self.problems.append(f"{where}: expected {words} numbers, found shape {array.shape}")
             return None
         if not np.isfinite(array).all():
-            self.problems.append(f"{where}: a number is not finite; expected finite numbers")
+            self.problems.append(f"{where}: a number is not finite; write finite numbers")
             return None
         return np.ascontiguousarray(array)
 
@@ -133,8 +139,8 @@ class PairProblems:
     def image(self, name: str) -> Path:
         """Return the path of an image in the first folder that contains it.
 
-        If no folder contains it, return the path in the first folder. A name without an image suffix is tried
-        with each known suffix.
+        If no folder contains it, return its path in the first folder. If the name has no image suffix, each
+        known suffix is tried.
         """
         plain = name.replace("\\", "/")
         endings = ("",) if Path(plain).suffix.lower() in SUFFIXES else ("", *SUFFIXES)
@@ -144,9 +150,9 @@ class PairProblems:
     def size(
         self, path: Path | None, stated: Size | None, where: str, assumed: Size | None = None
     ) -> Size | None:
-        """Return (width, height) of an image, as stated or from its header. The two must agree.
+        """Return (width, height) of an image, as stated or from its header. Report a problem if they differ.
 
-        If neither is available, return `assumed`, the size implied by dataset and K, and warn.
+        If neither is available, return `assumed`, the size that dataset and K imply, and record a warning.
         """
         header = self._header(path) if path is not None else None
         if header is None and path is not None and path not in self._sizes:
@@ -184,7 +190,10 @@ class PairProblems:
         return self._sizes[path]
 
     def lacks(self, where: str, keys: Sequence[str], needs: str) -> None:
-        """Record the keys that a pair lacks. One message reports all pairs that lack the same keys."""
+        """Record ground truth that a pair lacks. One message lists all pairs that lack the same keys.
+
+        `needs` is the kind of ground truth that the task requires.
+        """
         if keys:
             self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
 
@@ -212,24 +221,26 @@ class PairProblems:
         if self.absent:
             names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(
-                f"{count_text(len(names), 'image is', 'images are')} missing ({first_names(list(names))}); "
-                "only matches from files (files:DIR) can be scored on their pairs"
+                f"{count_text(len(names), 'image is', 'images are')} missing "
+                f"({first_names(list(names))}); their pairs can only be scored with matches from files "
+                "(files:DIR)"
             )
         if self.assumed:
             shown = first_names([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
             warnings.append(
-                f"sizes of {count_text(len(self.assumed), 'absent image')} follow from dataset and K: {shown}"
+                f"{count_text(len(self.assumed), 'image is', 'images are')} missing, and the size follows "
+                f"from dataset and K: {shown}"
             )
         if self.turned:
             warnings.append(
                 f"{count_text(len(self.turned), 'image has', 'images have')} an EXIF orientation "
-                f"({first_names(self.turned)}), which is not applied"
+                f"({first_names(self.turned)}), which was not applied"
             )
         return tuple(dict.fromkeys(warnings))
 
 
 def first_names(names: Sequence[str], shown: int = 3) -> str:
-    """Join the first few names.
+    """Join the first few names as text, followed by an ellipsis if there are more.
 
     >>> first_names(["a", "b", "c", "d"])
     'a, b, c, …'

@@ -57,7 +57,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
 
 
 def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None, list[PairDraft]]:
-    """Return the first layout that matches a path, and its pairs. None if no layout matches."""
+    """Return the first layout that recognises a path, and its pairs. The layout is None if none does."""
     for layout in LAYOUTS:
         drafts = layout.read(root, findings)
         if drafts is not None:
@@ -75,7 +75,10 @@ class PairLayout(NamedTuple):
 
 
 def _file(root: Path, suffix: str, *names: str) -> Path | None:
-    """Return the given file. For a folder, return its first file that matches a name or pattern."""
+    """Return `root` if it is a file.
+
+    If it is a folder, return its first file that matches a name or pattern.
+    """
     if root.is_file():
         return root if root.suffix == suffix else None
     return next((p for name in names for p in sorted(root.glob(name))), None)
@@ -167,6 +170,6 @@ def known_layouts(needs: str = "any") -> tuple[str, ...]:
 
 
 def unknown(path: Path, needs: str = "any") -> str:
-    """Return an error message for an unknown layout: the content of the path, and the possible layouts."""
+    """Return an error message for an unknown layout. It has the path's content and the supported layouts."""
     known = "; ".join(known_layouts(needs))
     return f"{path} is not a known dataset of pairs: {found_in(path)}\n  expected one of: {known}"

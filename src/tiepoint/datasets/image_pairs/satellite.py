@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read SatAst: photographs by astronauts, satellite images, and clicked points as one JSON file a pair."""
+"""Read SatAst: astronaut photographs and satellite images with clicked points, one JSON file per pair."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def satellite_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
     """Read files `*.json` with `query_path`, `pred_path` and `correspondences`. None for other data.
 
     The last element of `correspondences` has `pts_src` (n, 2) in pixels of the query, which is image 0, and
-    `pts_dst` (n, 2) in pixels of the satellite image. Pairs without points are skipped. A path may have
-    leading folders of another machine. Pairs with the same query are one scene.
+    `pts_dst` (n, 2) in pixels of the satellite image. Pairs without points are skipped. Image paths may begin
+    with folders of the authors' machine. Pairs with the same query are one scene.
     """
     files = [root] if root.is_file() else sorted([*root.glob("*.json"), *root.glob("*/*.json")])
     if not files or files[0].suffix != ".json" or not _is_pair(_content(files[0])):
@@ -57,8 +57,8 @@ def satellite_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
             )
         )
     if empty:
-        said = count_text(len(empty), "pair without points is", "pairs without points are")
-        findings.warnings.append(f"{said} skipped: {first_names(empty)}")
+        pairs = count_text(len(empty), "pair without points is", "pairs without points are")
+        findings.warnings.append(f"{pairs} skipped: {first_names(empty)}")
     return drafts
 
 
@@ -74,14 +74,14 @@ def _is_pair(value: Any) -> bool:
 
 
 def _points(rounds: list[Any]) -> tuple[Any, Any] | None:
-    """Return the points of the last round of clicks. None if there are none."""
+    """Return the points of the last round of annotation. None if there are none."""
     last = rounds[-1] if rounds and isinstance(rounds[-1], dict) else {}
     points = last.get("pts_src"), last.get("pts_dst")
     return None if any(p is None or np.size(p) == 0 for p in points) else (points[0], points[1])
 
 
 def _image(path: str, findings: PairProblems) -> str:
-    """Return an image name without leading folders that do not exist below the searched folders."""
+    """Return an image path without the leading folders of the authors' machine."""
     parts = path.replace("\\", "/").split("/")
     names = ["/".join(parts[i:]) for i in range(len(parts))]
     return next((name for name in names if is_file(findings.image(name))), names[0])

@@ -13,9 +13,9 @@ _MEGADEPTH = re.compile(r"(?:Undistorted_SfM|phoenix/S6/zl548/MegaDepth_v1)/(\d{
 
 
 def dataset_of(stated: str | None, images: Names) -> str:
-    """Return the lower-case dataset name of a pair: as stated, or detected from the image names.
+    """Return the lower-case dataset name of a pair, as stated or detected from the image names.
 
-    Only `scannet` and `megadepth` can be detected. The result is empty for other image names.
+    Only `scannet` and `megadepth` can be detected. For other image names the result is empty.
 
     >>> dataset_of(None, ("scene0707_00/color/15.jpg", None)), dataset_of("MegaDepth", (None, None))
     ('scannet', 'megadepth')
@@ -27,7 +27,7 @@ def dataset_of(stated: str | None, images: Names) -> str:
 
 
 def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Size | None]:
-    """Return the sizes of two ScanNet images, 1296 x 968 or 640 x 480. None for other datasets.
+    """Return the sizes of two ScanNet images, 1296 x 968 or 640 x 480. None for images of other datasets.
 
     The horizontal principal points `cx0` and `cx1` determine the sizes.
 
@@ -40,11 +40,10 @@ def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Siz
 
 
 def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
-    """Return the scene of each pair: as stated, else from image names, else by shared images.
+    """Return the scene of each pair: as stated, else from image names, else from shared images.
 
     Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. In other
-    datasets, pairs that share an image are one scene, because they are not independent. The scene is named
-    after its first image.
+    datasets, pairs that share an image are not independent and form one scene, named after its first image.
 
     >>> scenes_of([(("a.png", "b.png"), None), (("b.png", "c.png"), None), (("d.png", "e.png"), None)])
     ['a', 'a', 'd']

@@ -32,8 +32,8 @@ _NEEDED = ("src_kps", "trg_kps", "src_bndbox", "trg_bndbox", "category")
 def spair_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read the pairs of SPair-71k: `PairAnnotation/SPLIT/*.json` and `JPEGImages/CLASS`.
 
-    Return None for other folders. The root folder gives the split `test`. To read another split, pass its
-    folder. The name of a pair is the stem of its file, such as `000001-2007_000123-2008_000456:cat`.
+    Return None for other folders. The root folder stands for the split `test`. To read another split, pass
+    its folder. The name of a pair is the stem of its file, such as `000001-2007_000123-2008_000456:cat`.
     """
     split = root if root.parent.name == "PairAnnotation" else root / "PairAnnotation" / "test"
     if not (root / "PairAnnotation").is_dir() and split != root:
@@ -52,7 +52,7 @@ def spair_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
             continue
         lacking = [key for key in _NEEDED if key not in entry] if isinstance(entry, dict) else list(_NEEDED)
         if lacking:
-            findings.problems.append(f"{file.name} lacks {', '.join(lacking)}")
+            findings.problems.append(f"{file.name} lacks {', '.join(lacking)}; add them")
             continue
         drafts.append(_published(file, entry, split.name, seen, findings))
     return drafts
@@ -124,9 +124,9 @@ def is_listed(value: Any) -> bool:
 
 
 def listed_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
-    """Read a JSON list with `source_path`, `source_points`, `source_bounding_box`.
+    """Read a JSON list with `source_path`, `source_points` and `source_bounding_box` for each pair.
 
-    The same keys with `target_` describe the target image.
+    Keys with `target_` in place of `source_` describe the target image.
     """
     drafts = []
     for i, entry in enumerate(value, start=1):
@@ -163,8 +163,8 @@ Points = NDArray[np.float64]
 def list_drafts(file: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read a CSV pair list of PF-PASCAL or PF-WILLOW. Return None for other tables.
 
-    PF-PASCAL has source, target and class number. PF-WILLOW has two names and 40 numbers. Folders of the
-    authors' machine are removed from image names.
+    PF-PASCAL has source, target and class number in each row, PF-WILLOW two names and 40 numbers. Folders of
+    the authors' machine are removed from image names.
     """
     rows = list(csv_rows(read_lines(file), file))
     head = [name.strip().lower() for name in rows[0]] if rows else []
@@ -243,7 +243,7 @@ def _willow_row(row: list[str], where: str, findings: PairProblems) -> PairDraft
 
 
 def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Return every ordered image pair of each PF-WILLOW class. None if there are no `.mat` files."""
+    """Return every ordered image pair within each PF-WILLOW class. None if there are no `.mat` files."""
     classes = sorted({p.parent for p in root.glob("*/*.mat")})
     drafts = []
     for folder in classes:
@@ -251,7 +251,7 @@ def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         for file in sorted(folder.glob("*.mat")):
             image = next((file.with_suffix(s) for s in SUFFIXES if file.with_suffix(s).is_file()), None)
             if image is None:
-                findings.problems.append(f"{file}: the image of the same name is missing")
+                findings.problems.append(f"{file}: the image of the same name is missing; add it")
                 continue
             try:
                 points[f"{folder.name}/{image.name}"] = read_pf_keypoints(file)
@@ -268,9 +268,9 @@ def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def _common(a: Points | None, b: Points | None, where: str, findings: PairProblems) -> dict[str, Any]:
-    """Return the keypoints that both images have, with row numbers as ids.
+    """Return the keypoints that both images of a pair have. Their ids are the row numbers in the files.
 
-    Negative or NaN coordinates mean a missing keypoint.
+    Negative or NaN coordinates mean that a keypoint is missing.
     """
     if a is None or b is None:
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # already reported as a problem

@@ -51,10 +51,10 @@ def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraf
 def rows(
     lines: Sequence[str], known: Mapping[int, str], findings: PairProblems
 ) -> Iterator[tuple[str, list[str], list[float]]]:
-    """Yield position, fields and numbers of each line. Skip comments, which begin with `#`.
+    """Yield (place, fields, numbers) of each line. Skip comments, which begin with `#`.
 
-    `known` maps each valid number of fields to its meaning. Other numbers of fields, and fields that should
-    be numbers but are not, are reported as problems.
+    The place is file and line number. `known` maps each valid number of fields to a description. Other
+    numbers of fields, and non-numeric fields where numbers are expected, are reported as problems.
     """
     for number, line in enumerate(lines, start=1):
         fields, where = line.split(), f"line {number}"
@@ -70,14 +70,14 @@ def rows(
 
 
 def floats(words: Sequence[str], where: str, findings: PairProblems) -> list[float] | None:
-    """Parse words as finite numbers. Return None if a word is invalid."""
+    """Parse words as finite numbers. Report a problem and return None if a word is invalid."""
     try:
         values = [float(word) for word in words]
     except ValueError as e:
         findings.problems.append(f"{where}: {e}")
         return None
     if not all(math.isfinite(value) for value in values):
-        findings.problems.append(f"{where}: a number is not finite; expected finite numbers")
+        findings.problems.append(f"{where}: a number is not finite; write finite numbers")
         return None
     return values
 
@@ -88,7 +88,7 @@ PLAIN_FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "nam
 def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
     """Read a pair list without quarter turns: 32 (R and t), 36 (T) or 11 (H) fields per line.
 
-    K puts the centre of the first pixel at (.5, .5), but at (0, 0) for ScanNet. Comments begin with `#`.
+    K puts the centre of the first pixel at (.5, .5), or at (0, 0) for ScanNet. Comments begin with `#`.
     """
     drafts = []
     for where, fields, values in rows(lines, PLAIN_FIELDS, findings):
@@ -113,11 +113,11 @@ def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft
 
 
 def one_line_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read a folder of text files with one line of 38 fields each. None if there are no such files.
+    """Read a folder of text files, one per pair, with one line of 38 fields. None if there are no such files.
 
-    Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images in the same folder. A pair is named
-    `FOLDER/STEM`. The scene is the folder, unless an image name determines the scene. The dataset is `zeb`.
-    The path may be one folder, or a folder of such folders.
+    The fields are name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), and the images are in the same
+    folder. A pair is named `FOLDER/STEM`. The scene is the folder, unless an image name determines the scene.
+    The dataset is `zeb`. `root` may also contain several such folders.
     """
     files = sorted([*root.glob("*.txt"), *root.glob("*/*.txt")])
     drafts: list[PairDraft] = []

@@ -25,10 +25,10 @@ _ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is tried fi
 def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read WxBS pairs `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`. None if there is no corrs.txt.
 
-    `corrs.txt` has rows x1 y1 x2 y2 in pixels of the original images, with integer pixel centres. A pair with
-    a missing image is skipped with a warning, because the published copy has such a pair. Pairs that share an
-    image file are one scene. Pairs have the property `category`. In the WxBS dataset they also have `split`,
-    which depends on the name of the pair.
+    `corrs.txt` has rows x1 y1 x2 y2 in pixels of the original images, with integer pixel centres. If an image
+    is missing, as for one pair of the published copy, the pair is skipped with a warning. Pairs that share an
+    image file are one scene. Pairs have the property `category`, and in the WxBS dataset `split`, which
+    depends on the name of the pair.
     """
     files = [p for pattern in ("*", "*/*", "*/*/*") for p in root.glob(f"{pattern}/corrs.txt")]
     folders = sorted({p.parent for p in files}, key=lambda p: p.relative_to(root).parts[-2:])
@@ -56,8 +56,10 @@ def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
             )
         )
     if missing:
-        of = f"{len(missing)} of {len(folders)} pairs lack an image and are skipped"
-        findings.warnings.append(f"{of}: {first_names(missing, 10)}")
+        findings.warnings.append(
+            f"{len(missing)} of {len(folders)} pairs lack an image and are skipped: "
+            f"{first_names(missing, 10)}"
+        )
     _join_scenes(drafts, findings)
     return drafts
 
@@ -105,8 +107,8 @@ def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
 def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Read EVD pairs: `1/NAME.png`, `2/NAME.png` and `h/NAME.txt`. None for other folders.
 
-    H maps image 1 to image 2 and is divided by its last element. The path may also be the parent of the
-    folder `EVD`.
+    The matrix in `h/NAME.txt` maps image 1 to image 2 and is divided by its last element. `root` may also be
+    the parent of the folder `EVD`.
     """
     base = next((b for b in (root, root / "EVD", root / "evd") if all((b / d).is_dir() for d in "12h")), None)
     if base is None:

@@ -29,7 +29,7 @@ from .filters import filter_by_size, intersect, subset, thin_by_distance
 BORDER_PX = 40.0
 MODES = ("independent", "projected")
 PER_IMAGE = 927
-"""Average number of keypoints per image of the published scale-matched sets (645,000 in 696 images)."""
+"""Average number of keypoints per image in the published scale-matched sets (645,000 in 696 images)."""
 Progress = Callable[[int, int], None]
 
 
@@ -51,7 +51,7 @@ def make_keypoint_set(
 
     The steps in each image are: detect, select by size, drop keypoints closer to the edge than `border_px`,
     thin to a distance of `min_distance_px`, retain the `max_features` strongest. The limit is applied last,
-    so it is the number of keypoints in the result.
+    so images with enough keypoints have exactly `max_features`.
 
     Args:
         sequences: The images.
@@ -68,8 +68,8 @@ def make_keypoint_set(
         device: Device of learned detectors.
         progress: Called with (processed images, all images).
 
-    In `projected` sets, row i of every image of a scene is the same point. A point that is outside one image,
-    or closer to its edge than the border, is dropped in all images. The local derivative of the homography
+    In `projected` sets, row i of every image of a scene is the same point. If a point is outside one image,
+    or closer to its edge than the border, it is dropped in all images. The local derivative of the homography
     transforms size and angle.
     """
     if mode not in MODES:
@@ -146,7 +146,7 @@ def _project(
 
 
 def _transform(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
-    """Move keypoints to `xy` and transform size and angle by local derivatives `affine` (n, 2, 2)."""
+    """Move keypoints to `xy` (n, 2), and transform size and angle by local derivatives `affine` (n, 2, 2)."""
     scale = np.sqrt(np.abs(np.linalg.det(affine))) if len(xy) else np.empty(0)
     angle = np.deg2rad(keypoints.angle_deg)
     direction = np.einsum("nij,nj->ni", affine, np.column_stack([np.cos(angle), np.sin(angle)]))
@@ -156,7 +156,7 @@ def _transform(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
 
 @dataclass(frozen=True)
 class KeypointRecipe:
-    """Recipe of two corresponding keypoint sets: detectors, limits and tolerance."""
+    """Recipe of two keypoint sets whose rows correspond: detectors, limits and tolerance."""
 
     detector_a: str
     detector_b: str
@@ -174,11 +174,11 @@ RECIPES = {
 def make_recipe(
     sequences: ImageSequences, name: str, *, border_px: float, progress: Progress = lambda _done, _total: None
 ) -> list[KeypointSet]:
-    """Create the two keypoint sets of a recipe, ``NAME_a`` and ``NAME_b``, which correspond row by row.
+    """Create the two keypoint sets of a recipe, ``NAME_a`` and ``NAME_b``, whose rows correspond.
 
-    The recipe `sift_surf_intersection` detects at most 8000 SIFT and SURF keypoints per image. It retains the
-    largest keypoints of each detector, as many as published: on average 927 per image. Then it retains mutual
-    nearest neighbours within 6 px.
+    The recipe `sift_surf_intersection` detects at most 8000 SIFT and 8000 SURF keypoints per image. It
+    retains the largest keypoints of each detector, as many as published: on average 927 per image. Of these,
+    it retains mutual nearest neighbours within 6 px.
     """
     recipe = RECIPES[name]
     sources = []
@@ -210,8 +210,8 @@ NAMES = ("number", "workbench")
 def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> KeypointSet:
     """Read a keypoint set from files ``SCENE/IMAGE.csv``.
 
-    All missing files and keypoints outside their images are reported together. The border is unknown, so the
-    recipe stores the smallest distance of a keypoint to an edge.
+    All missing files and keypoints outside their images are reported together. The border is not known, so
+    the smallest distance of a keypoint to an image edge is stored instead.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; pass a folder of files SCENE/IMAGE.csv")
@@ -229,7 +229,8 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
             if len(outside):
                 x, y = found.xy[outside[0]]
                 problems.append(
-                    f"{key}: keypoint {outside[0]} at ({x:g}, {y:g}) is outside {size[0]} x {size[1]} pixels"
+                    f"{key}: keypoint {outside[0]} at ({x:g}, {y:g}) is outside the image of {size[0]} x "
+                    f"{size[1]} px; remove it"
                 )
             if len(found):
                 edge = np.minimum(found.xy + 0.5, np.array(size) - 0.5 - found.xy).min()

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 def filter_by_size(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Keypoints:
-    """Return the keypoints whose size is within inclusive bounds.
+    """Return the keypoints with low_px <= size <= high_px. None means no bound.
 
     >>> filter_by_size(Keypoints.at([[0, 0], [1, 1]], size_px=[4, 9]), 5, None).size_px.tolist()
     [9.0]
@@ -37,11 +37,11 @@ def _rows_within(keypoints: Keypoints, low_px: float | None, high_px: float | No
 
 
 def thin_by_distance(keypoints: Keypoints, distance_px: float | None, *, rows: bool = False) -> Any:
-    """Thin keypoints greedily to a minimum distance.
+    """Remove keypoints until all are at least `distance_px` apart.
 
-    A keypoint is retained if it is at least `distance_px` from all keypoints retained before it. Of keypoints
-    at the same position, the first is retained. The search uses a grid and is exact. If `rows` is True, row
-    numbers are returned.
+    Keypoints are visited in order, and each is retained if it is far enough from all retained before it. Of
+    keypoints at the same position, the first is retained. If `rows` is True, return row numbers in place of
+    keypoints.
 
     >>> thin_by_distance(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
     [0.0, 5.0]
@@ -77,10 +77,9 @@ def subset(
 ) -> KeypointSet:
     """Return a subset of a keypoint set: select by size, thin, then retain the first `count` in order `by`.
 
-    `by` is response (strongest first), size (largest first) or random. If `scope` is ``image``, `count` is
-    the number per image. If it is ``set``, `count` is the number in all images together, and images have
-    different numbers of keypoints. Ties are broken by image and row. The order of the rows and their pair
-    numbers do not change.
+    `by` is response (strongest first), size (largest first) or random. With `scope` ``image``, `count` is the
+    number per image. With ``set``, it is the number in all images together, and images have different numbers
+    of keypoints. Ties are broken by image and row. Rows stay in their order and keep their pair numbers.
     """
     if scope not in SCOPES:
         raise UnknownNameError("scope", scope, SCOPES)
@@ -129,17 +128,20 @@ def _best_rows(
 def intersect(
     a: KeypointSet, b: KeypointSet, name: str, *, tolerance_px: float = 3.0
 ) -> tuple[KeypointSet, KeypointSet]:
-    """Create sets ``NAME_a`` and ``NAME_b`` of mutual nearest neighbours by position in the image.
+    """Create sets ``NAME_a`` and ``NAME_b`` of keypoints that are mutual nearest neighbours in the image.
 
-    Neighbours must be within the tolerance. The search is exact. Ties are resolved in favour of the lower
-    row. Row i of one set corresponds to row i of the other, and both have the same pair numbers. Both sets
-    must have the same images.
+    Neighbours must be within `tolerance_px`. Ties are resolved in favour of the lower row. Row i of one set
+    corresponds to row i of the other, and both have the same pair number. Both sets must have the same
+    images.
     """
     if not tolerance_px > 0:
         raise InputError(f"`tolerance_px` must be positive, found {tolerance_px:g}")
     if set(a.images) != set(b.images):
         only = sorted(set(a.images) ^ set(b.images))
-        raise InputError(f"{a.name} and {b.name} must have the same images; only one has {only[0]}")
+        raise InputError(
+            f"{a.name} and {b.name} have different images: only one has {only[0]}; use sets of the "
+            "same dataset"
+        )
     rows_a, rows_b = {}, {}
     for key in a.images:
         forward = nearest_of(points_within(a.of(key).xy, b.of(key).xy, tolerance_px))
@@ -162,7 +164,7 @@ def intersect(
 
 
 def _inherited(source: KeypointSet) -> dict[str, Any]:
-    """Return the recipe entries that remain valid for a subset: detector, border and data."""
+    """Return the entries of a set's recipe that also hold for its subsets: detector, border and data."""
     return {k: source.recipe[k] for k in ("detector", "border_px", "data", "data_hash") if k in source.recipe}
 
 

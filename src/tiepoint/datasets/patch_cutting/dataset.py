@@ -27,7 +27,7 @@ _WRITTEN = re.compile(r"(ref|[eht]\d+)\.(png|frames)|H_ref_\d+")
 
 @dataclass(frozen=True)
 class CutResult:
-    """Result of cutting patches: counts of each step and median overlaps, per sequence and in total."""
+    """Result of cutting patches, per sequence and in total: counts after each step, and median overlaps."""
 
     counts: dict[str, dict[str, int]]
     median_overlap: dict[str, dict[str, float]]
@@ -36,7 +36,7 @@ class CutResult:
     sheets: dict[str, Path]
 
     def __str__(self) -> str:
-        """Format a table with patches, detections and overlap of every sequence."""
+        """Format a table with the patches, detections and overlaps of every sequence."""
         width = max(len(s) for s in ("sequence", *self.counts))
         lines = [f"{'sequence':{width}}  detected  patches" + "".join(f"  {n:>6}" for n in NOISE)]
         for scene, counts in self.counts.items():
@@ -45,7 +45,7 @@ class CutResult:
         total = sum(c["patches"] for c in self.counts.values())
         pooled = "".join(f"  {self.pooled_overlap[n]:6.3f}" for n in NOISE)
         lines.append(f"{'all':{width}}  {'':8}  {total:7d}{pooled}")
-        lines.append("columns easy, hard and tough: median overlap of jittered with detected regions")
+        lines.append("columns easy, hard and tough: median overlap of jittered and detected regions")
         if self.empty:
             lines.append(f"these sequences have no patches and were not written: {', '.join(self.empty)}")
         return "\n".join(lines)
@@ -62,10 +62,14 @@ def cut_patches(
 ) -> CutResult:
     """Cut patches from image sequences into the HPatches layout.
 
-    Writes for every sequence ``OUT/SEQ/IM.png`` (strips of ref, e1.., h1.., t1..; number K is image K + 1),
-    ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.numbers`),
-    ``OUT/SEQ/H_ref_K`` (comma-separated), and in a folder beside it ``OUT-contact-sheets/SEQ.png``.
-    `cut_sequence` describes the steps. The files depend neither on `jobs` nor on other sequences.
+    For every sequence, the function writes
+
+    * ``OUT/SEQ/IM.png``: strips of ref, e1.., h1.., t1..; number K is image K + 1;
+    * ``OUT/SEQ/IM.frames``: the detected regions in that image (see `tiepoint.formats.text.numbers`);
+    * ``OUT/SEQ/H_ref_K``: homographies, comma-separated;
+    * ``OUT-contact-sheets/SEQ.png``: an overview.
+
+    `cut_sequence` describes the steps. The files of a sequence do not depend on `jobs` or on other sequences.
 
     Args:
         data: A folder of image sequences, or an `ImageSequences` object.
@@ -82,7 +86,10 @@ def cut_patches(
     sequences = data if isinstance(data, ImageSequences) else ImageSequences(data)
     options, root = options or CutOptions(), Path(out)
     if options.max_patches < 1 or options.side < 3 or jobs < 1:
-        raise InputError("`max_patches` and `jobs` must be at least 1, and `side` at least 3")
+        raise InputError(
+            "`max_patches`, `jobs` or `side` is too small; `max_patches` and `jobs` must be at least "
+            "1, and `side` at least 3"
+        )
 
     def cut_scene(scene: str) -> CutPatches:
         cut = cut_sequence(sequences, scene, options)
@@ -121,7 +128,7 @@ def _sheet_path(root: Path, scene: str) -> Path:
 
 
 def _remove_earlier(folder: Path) -> None:
-    """Remove the files of an earlier run, so that no strips with another number of patches remain."""
+    """Remove the files of an earlier run, which may have another number of patches."""
     for path in list(folder.iterdir()) if folder.is_dir() else []:
         if _WRITTEN.fullmatch(path.name):
             path.unlink()
@@ -145,7 +152,7 @@ def _write(root: Path, scene: str, cut: CutPatches, *, sheets: bool) -> None:
 
 
 def contact_sheet(strips: Mapping[str, NDArray[np.uint8]], *, rows: int = 12) -> NDArray[np.uint8]:
-    """Draw patches of a sequence as a grid with one row per patch and one column per image.
+    """Return an image of a sequence's patches, with one row per patch and one column per image.
 
     Args:
         strips: Patches uint8 (n, side, side) by image name, all of one shape, in the order of the columns.

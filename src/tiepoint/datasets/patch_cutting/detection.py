@@ -24,7 +24,7 @@ THRESHOLDS = {"dog": 0.01, "hessian": 0.003, "harris": 2e-6}
 
 @dataclass(frozen=True)
 class Detections:
-    """Detected keypoints: centres (n, 2), scales sigma (n,) in pixels, responses (n,), detectors (n,)."""
+    """Detected keypoints: centres (n, 2) and scales sigma (n,) in pixels, responses (n,), detectors (n,)."""
 
     points: NDArray[np.float64]
     sigma: NDArray[np.float64]
@@ -33,12 +33,12 @@ class Detections:
 
 
 def detect(grey: NDArray[np.uint8]) -> Detections:
-    """Detect keypoints in a grey image (h, w) with three detectors. The order is fixed.
+    """Detect DoG, Hessian and Harris-Laplace keypoints in a grey image (h, w), in a fixed order.
 
     The scale space starts at sigma 1.6 with three levels per octave. An extremum is a pixel above (or below)
     its 26 neighbours in position and scale, refined by a quadratic. DoG and Hessian extrema on edges (ratio
-    of curvatures above 10) are dropped. Harris corners are maxima in position, at the scale of an extreme
-    Laplacian.
+    of curvatures above 10) are dropped. Harris corners are maxima in position, at the scale where the
+    Laplacian is extreme.
     """
     parts: list[Detections] = []
     for octave, levels in enumerate(_octaves((grey / 255).astype(np.float32))):
@@ -62,7 +62,10 @@ Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDA
 
 
 def _octaves(image: Stack) -> Iterator[Stack]:
-    """Yield Gaussian levels -1 .. LEVELS + 1 of each octave. The next octave has every second pixel."""
+    """Yield the Gaussian levels of each octave, from -1 to LEVELS + 1.
+
+    An octave has half the side of the one before.
+    """
     from scipy.ndimage import gaussian_filter
 
     current = _CAMERA_SIGMA
@@ -121,7 +124,7 @@ def _harris(levels: Stack, sigma: NDArray[np.float64]) -> Found:
 
 
 def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Find local maxima in 3 x 3 x 3 neighbourhoods above a threshold.
+    """Return (level, y, x) of local maxima above a threshold, compared with their 26 neighbours.
 
     The image border and the outer scale levels are excluded.
     """
@@ -134,7 +137,7 @@ def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _refine(stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]) -> Found:
-    """Refine extrema with a parabola along each axis. Return positions and values.
+    """Refine extrema (s, y, x) by a parabola along each axis. Return positions and interpolated values.
 
     A position changes by at most half a step.
     """
@@ -162,7 +165,7 @@ def _parabola(
 
 
 def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
-    """Return second derivatives xx, yy, xy by central differences, zero on the border."""
+    """Return the second derivatives xx, yy, xy by central differences, zero on the image border."""
     xx, yy, xy = np.zeros_like(image), np.zeros_like(image), np.zeros_like(image)
     xx[:, 1:-1] = image[:, 2:] - 2 * image[:, 1:-1] + image[:, :-2]
     yy[1:-1] = image[2:] - 2 * image[1:-1] + image[:-2]
@@ -173,9 +176,9 @@ def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
 def _on_edge(
     stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return whether each point is on an edge.
+    """Return whether each point (s, y, x) is on an edge.
 
-    On an edge, one principal curvature is at least 10 times the other, or their signs differ.
+    On an edge, one principal curvature is at least 10 times the other, or the two have different signs.
     """
     around = {(dy, dx): stack[s, y + dy, x + dx].astype(np.float64) for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
     xx = around[0, 1] - 2 * around[0, 0] + around[0, -1]

@@ -26,7 +26,10 @@ from .detection import detect, orientations
 
 @dataclass(frozen=True)
 class Jitter:
-    """Limits of random geometric jitter. Each value is sampled uniformly between -limit and +limit."""
+    """Limits of a random change of region frames.
+
+    Each value is sampled uniformly between -limit and +limit.
+    """
 
     rotation_deg: float
     translation: float
@@ -34,10 +37,11 @@ class Jitter:
     log_stretch: float
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
-        """Sample n jitters as frames (n, 2, 3), relative to the unit circle.
+        """Sample n random changes of frames, (n, 2, 3), relative to the unit circle.
 
-        B = scale R(rotation) R(d) diag(sqrt(stretch), 1 / sqrt(stretch)) R(d)^T with uniform d. The stretch
-        preserves the area. The translation is in units of the detected radius, along x and y.
+        A change is (B | t) with B = scale R(rotation) R(d) diag(sqrt(stretch), 1 / sqrt(stretch)) R(d)^T and
+        a uniform direction d. The stretch preserves the area. The translation t (x, y) is in units of the
+        detected radius.
         """
         turn = np.deg2rad(rng.uniform(-self.rotation_deg, self.rotation_deg, n))
         shift = rng.uniform(-self.translation, self.translation, (n, 2))
@@ -57,10 +61,9 @@ NOISE = {
 }
 """Jitter of the noise levels in equal steps, chosen to agree with published figures.
 
-Translation, scale and stretch give a median overlap of the jittered with the detected region of 0.85, 0.72
-(both published) and 0.61. Overlap does not depend on rotation. The range of rotation was chosen so that the
-matching score of RootSIFT decreases from easy to hard to tough as in the published results on the same
-images.
+Translation, scale and stretch determine the median overlap of jittered and detected regions: 0.85, 0.72 (both
+published) and 0.61. Rotation does not change the overlap. Its range was chosen so that the matching score of
+RootSIFT decreases from easy to hard to tough as in the published results on the same images.
 """
 
 
@@ -96,9 +99,9 @@ class CutOptions:
 
 @dataclass(frozen=True)
 class CutPatches:
-    """Corresponding patches of one sequence: row k of every strip is the same location.
+    """Corresponding patches of one sequence: row k of every strip shows the same location.
 
-    `strips` and `frames` are dictionaries by image name (ref, e1.., h1.., t1..). `frames` are the detected
+    `strips` and `frames` have one entry per image name (ref, e1.., h1.., t1..). `frames` are the detected
     regions before magnification. `overlaps` has, for each noise level, the overlap of every jittered region
     with its detected region. `counts` has the number of detections left after each step.
     """
@@ -111,10 +114,10 @@ class CutPatches:
 
 
 def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPatches:
-    """Cut the patches of one sequence. Random samples depend only on the seed and the names.
+    """Cut the patches of one sequence. Random samples depend only on the seed and on sequence and image.
 
-    1. Detect (`detect`) in image 1, compute the dominant orientation (`orientations`), and retain regions
-       whose magnified region is inside image 1 and, after projection, inside every other image.
+    1. Detect regions (`detect`) in image 1 and compute their orientation (`orientations`). Retain those whose
+       magnified region is inside image 1 and, after projection, inside every other image.
     2. Of regions that overlap by more than half, retain a random one (`thin_overlapping`).
     3. For each noise level and image: jitter the region and project it by the affine approximation of the
        homography at its centre. Drop the location if any of its magnified squares leaves its image.
@@ -168,9 +171,9 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
 def _visible_frames(
     data: ImageSequences, scene: str, grey: NDArray[np.uint8], options: CutOptions
 ) -> tuple[Floats, dict[str, int]]:
-    """Return oriented, non-overlapping frames of image 1 that are visible in all images.
+    """Detect regions in image 1, and return the frames of those that all images show and that do not overlap.
 
-    Frames are ordered by row, then column.
+    Frames are oriented and ordered by row, then column. Also return the number left after each step.
     """
     found = detect(grey)
     counts = {"detected": len(found.points)}
@@ -199,11 +202,11 @@ def thin_overlapping(
     *,
     overlap: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Return ascending indices of detections of which no two overlap by more than `overlap`.
+    """Select detections such that no two overlap by more than `overlap`. Return ascending indices.
 
-    Detections are visited in random order. Each detection that is not yet removed is retained, and all
-    detections that overlap it by more than `overlap` are removed. Overlap is the intersection over union of
-    the discs. A cluster keeps one random member, but a long chain of overlapping detections may keep several.
+    Detections are visited in random order. Each visited detection is retained, and all others that overlap it
+    by more than `overlap` are removed. Overlap is the intersection over union of the discs. A cluster keeps
+    one random member, but a long chain of overlapping detections may keep several.
 
     >>> rng = np.random.default_rng(0)
     >>> len(thin_overlapping(np.array([[0.0, 0], [0, 0], [9, 0]]), np.array([1.0, 1.1, 1]), rng))

@@ -16,7 +16,7 @@ from .poses import PoseBuilder, Poses
 
 
 def _files(folder: Path, pattern: str, *below: str) -> list[Path]:
-    """Return the files that match a pattern in the first of the given sub-folders that has some."""
+    """Return the files that match `pattern` in the first of the sub-folders `below` that has any."""
     for name in below:
         found = sorted(p for p in (folder / name).glob(pattern) if p.is_file())
         if found:
@@ -62,13 +62,15 @@ def read_blended(folder: Path) -> Poses:
                 raise FormatError(path, "has no line 'extrinsic'")
             T = _matrix(path, lines, at + 1, 4, 4)
             if not np.array_equal(T[3], [0, 0, 0, 1]):
-                raise FormatError(path, "the last row of the extrinsic matrix is not 0 0 0 1", line=at + 5)
+                raise FormatError(
+                    path, "the last row of the extrinsic matrix is not 0 0 0 1; correct the file", line=at + 5
+                )
             found.add_matrix(path.stem.removesuffix("_cam"), T[:3, :3], T[:3, 3], line=at + 2, path=path)
     return found.build()
 
 
 def read_strecha(folder: Path) -> Poses:
-    """Read ``IMAGE.camera``: K (3 lines), ``0 0 0``, R camera to world (3 lines), the centre, the size."""
+    """Read ``IMAGE.camera``: K (3 lines), ``0 0 0``, R camera to world (3 lines), camera centre, size."""
     found = PoseBuilder(folder)
     for path in strecha_files(folder):
         with found.errors.collect():
@@ -79,7 +81,7 @@ def read_strecha(folder: Path) -> Poses:
 
 
 def _matrix(path: Path, lines: list[str], first: int, rows: int, columns: int) -> NDArray[np.float64]:
-    """Read a matrix from consecutive lines. `first` is the index of the first one."""
+    """Read a matrix from consecutive lines, starting at line index `first`."""
     found = []
     for i in range(first, first + rows):
         fields = lines[i].split() if i < len(lines) else []
@@ -98,4 +100,4 @@ PER_IMAGE: tuple[tuple[Callable[[Path], list[Path]], Callable[[Path], Poses]], .
     (blended_files, read_blended),
     (strecha_files, read_strecha),
 )
-"""How to find the files of each layout, and how to read them."""
+"""For each layout, the function that finds its files and the function that reads them."""

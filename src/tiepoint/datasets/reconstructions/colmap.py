@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Poses of COLMAP models. With rigs, the pose of an image is that of its frame."""
+"""Read poses from COLMAP models. With rigs, the pose of an image is that of its frame."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...geometry.quaternions import product, rotated
 from .poses import Floats, PoseBuilder, Poses
 
 AGREEMENT = 1e-6
-"""Maximum difference of a pose in ``images.*`` from that in ``frames.*``, relative to the largest |t|."""
+"""Tolerance between poses in ``images.*`` and ``frames.*``, relative to the largest |t|."""
 Pose = tuple[Numbers, Numbers]
 
 
 def read_colmap(folder: Path) -> Poses:
-    """Read the poses of the model in a folder.
+    """Read the poses of the COLMAP model in a folder.
 
     Raises:
         InputError: The model violates the format, or its frames contradict its images.
@@ -42,7 +42,7 @@ def colmap_poses(tables: ModelTables) -> Poses:
 
 
 def frame_poses(tables: ModelTables) -> dict[int, Pose]:
-    """Return the pose (q, t) of each image from rigs and frames. Empty if the model has none.
+    """Return the pose (quaternion, translation) of each image id from rigs and frames. Empty without rigs.
 
     Raises:
         FormatError: Rigs, frames and images do not belong together.
@@ -70,7 +70,11 @@ def frame_poses(tables: ModelTables) -> dict[int, Pose]:
             found[image] = _composed(rigs[frame.rig][sensor], (frame.qvec, frame.tvec))
     for image_id in cameras:
         if image_id not in found:
-            raise FormatError(path, f"has no frame with image {image_id} of {tables.path('images').name}")
+            raise FormatError(
+                path,
+                f"the file has no frame with image {image_id} of {tables.path('images').name}; write the "
+                "model again",
+            )
     return found
 
 
@@ -90,7 +94,7 @@ def _unit(q: Numbers) -> Floats:
 
 
 def _check_agreement(found: PoseBuilder, image: ModelImage, framed: Pose, reach: float) -> None:
-    """Collect a problem if the pose of an image differs from that of its frame."""
+    """Report a problem if the pose of an image differs from that of its frame."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         q, other = _unit(image.qvec), _unit(framed[0])
         turn = min(float(np.abs(q - other).max()), float(np.abs(q + other).max()))

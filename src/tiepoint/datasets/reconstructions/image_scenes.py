@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scenes to reconstruct: images with the intrinsics of their cameras and, if known, their true poses."""
+"""Scenes for reconstruction: images with the intrinsics of their cameras and, if known, their true poses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .own_json import read_json_scenes
 from .scenes import TrueScene, check_truth, scene_file, true_scene, truth_of_file
 
 IMAGES = "images"
-"""Sub-folder of a scene with its images. Without it, the images are in the folder of the scene."""
+"""Sub-folder of a scene that has its images. If it is missing, the images are in the scene's folder."""
 MIN_IMAGES = 3
 FOCAL_SHARE = 1.2
-"""Focal length of an image without EXIF data, as a share of its longer side, as COLMAP assumes."""
+"""Focal length of an image without EXIF data, relative to its longer side, as COLMAP assumes."""
 GIVEN, EXIF, ASSUMED = "given", "EXIF", "assumed"
 
 
@@ -32,7 +32,7 @@ GIVEN, EXIF, ASSUMED = "given", "EXIF", "assumed"
 class SceneCamera:
     """Camera of one or several images, with the centre of the first pixel at (0.5, 0.5).
 
-    `source` says where the focal length is from: `given`, `EXIF` or `assumed`.
+    `source` is the origin of the focal length: `given`, `EXIF` or `assumed`.
     """
 
     model: str
@@ -43,7 +43,7 @@ class SceneCamera:
 
 @dataclass(frozen=True)
 class ImageScene:
-    """Images of a scene by their names, sorted.
+    """A scene for reconstruction: its images by name, sorted.
 
     `given` has the cameras that the data states, by image name. `truth` is None if no true pose is known.
     """
@@ -55,16 +55,16 @@ class ImageScene:
 
     @cached_property
     def contents(self) -> dict[str, str]:
-        """Hash of the file of each image."""
+        """Hash of each image file, by image name."""
         return {name: hash_file(path) for name, path in self.images.items()}
 
     @cached_property
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """Width and height of each image."""
+        """Width and height of each image, by image name."""
         return {name: read_size(path) for name, path in self.images.items()}
 
     def definition(self) -> str:
-        """Hash of images and truth. The cameras in use are added by the task."""
+        """Hash of the images and true poses. The task adds the cameras in use."""
         truth = None if self.truth is None else self.truth.definition()
         return hash_json([self.name, list(self.contents.items()), truth])
 
@@ -73,7 +73,8 @@ def read_image_scenes(path: str | Path) -> tuple[ImageScene, ...]:
     """Read the scenes of a folder: the folder itself if it has images, else its sub-folders with images.
 
     Raises:
-        InputError: The folder has no images, a scene has fewer than three, or its truth names other images.
+        InputError: The folder has no images, a scene has fewer than three, or its true poses name other
+            images.
     """
     root = Path(path).expanduser()
     if not exists(root):
@@ -89,7 +90,9 @@ def read_image_scenes(path: str | Path) -> tuple[ImageScene, ...]:
         }
     if not places:
         endings = ", ".join(SUFFIXES)
-        raise InputError(f"{root} has no images ({endings}), neither itself nor in sub-folders")
+        raise InputError(
+            f"{root} has no images ({endings}), neither itself nor in sub-folders; pass a folder of images"
+        )
     shared = scene_file(root)
     known = {} if shared is None else {scene.name: scene for scene in truth_of_file(shared)}
     errors = ErrorCollector()
@@ -99,7 +102,7 @@ def read_image_scenes(path: str | Path) -> tuple[ImageScene, ...]:
 
 
 def _images(folder: Path) -> dict[str, Path]:
-    """Return the images of a scene by name, sorted: those below `images`, or else those in the folder."""
+    """Return the images of a scene by name, sorted: those in its folder `images`, else in its own folder."""
     below = folder / IMAGES
     if below.is_dir():
         files = [p for p in below.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file()]
@@ -150,15 +153,15 @@ def _given_cameras(
         if camera.size != size:
             raise FormatError(
                 images[here],
-                f"is {size[0]} x {size[1]} px, its camera is for {camera.size[0]} x {camera.size[1]} px "
-                f"({camera.where}); resize the image, or correct the camera",
+                f"the image is {size[0]} x {size[1]} px, but its camera is for {camera.size[0]} x "
+                f"{camera.size[1]} px ({camera.where}); resize the image, or correct the camera",
             )
         found[here] = SceneCamera(camera.model, camera.size, camera.params)
     return found
 
 
 def scene_cameras(scene: ImageScene, intrinsics: str) -> dict[str, SceneCamera]:
-    """Return the camera of every image: as stated, or SIMPLE_RADIAL with an estimated focal length.
+    """Return the camera of every image: as the data states, or SIMPLE_RADIAL with an estimated focal length.
 
     With `intrinsics` ``estimated``, stated cameras are ignored. Images of equal size and focal length share
     an estimated camera.
@@ -177,7 +180,7 @@ def scene_cameras(scene: ImageScene, intrinsics: str) -> dict[str, SceneCamera]:
 
 
 def _estimated(scene: ImageScene, name: str) -> SceneCamera:
-    """Return a camera from EXIF data, else with a focal length of 1.2 times the longer side."""
+    """Return a camera with the focal length of the EXIF data, or else 1.2 times the longer side."""
     from ...geometry.similarity import load_pycolmap
 
     width, height = size = scene.sizes[name]

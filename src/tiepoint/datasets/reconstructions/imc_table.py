@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of poses of the Image Matching Challenges 2023, 2024 and 2025: one image per row, as CSV."""
+"""Pose tables of the Image Matching Challenges 2023, 2024 and 2025: CSV files with one image per row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from ...formats.file_io import read_lines
 from .poses import PoseBuilder, Poses
 
 OUTLIERS = "outliers"
-"""Name of the scene of images that belong nowhere."""
+"""Cluster name of images that belong to no scene."""
 _BY_POSITION = ("image_path", "dataset", "scene", "rotation_matrix", "translation_vector")
 _IMAGE_COLUMNS = ("image", "image_path", "image_name")
 
 
 @dataclass(frozen=True)
 class TableScene:
-    """Images of one scene of a table, split into clusters, and the images of the cluster `outliers`.
+    """One scene of a table: its images in clusters, and the images of the cluster `outliers`.
 
-    Up to 2024 a scene has one cluster. In 2025 the table's scenes are clusters of a dataset.
+    In tables up to 2024 a scene has one cluster. In 2025, a dataset counts as the scene, and the table's
+    scenes are its clusters.
     """
 
     kind: str
@@ -33,10 +34,10 @@ class TableScene:
 
 
 def read_imc_table(path: Path) -> dict[str, TableScene]:
-    """Read the scenes of a table. In the form of 2025 (column `image`), a dataset is a scene.
+    """Read the scenes of a table. In the layout of 2025 (column `image`), each dataset is a scene.
 
-    Tables up to 2024 have columns `dataset`, `scene` and `image_path` or `image_name`. Without such a header
-    the fields are image_path, dataset, scene, rotation, translation, in this order.
+    Tables up to 2024 have columns `dataset`, `scene` and `image_path` or `image_name`. If a table has no
+    header, the fields are image_path, dataset, scene, rotation, translation, in this order.
 
     Raises:
         FormatError: A row does not have these fields, or an image occurs twice.
@@ -54,7 +55,7 @@ def read_imc_table(path: Path) -> dict[str, TableScene]:
         if not rows or len(header) != len(_BY_POSITION):
             raise FormatError(
                 path,
-                f"is no table of poses: the first row has {len(header)} fields; expected the columns "
+                f"not a table of poses: the first row has {len(header)} fields; expected the columns "
                 "dataset, scene, image, rotation_matrix, translation_vector",
                 line=1,
             )

@@ -35,7 +35,7 @@ def model_folders(folder: Path) -> list[Path]:
     """Return the folders of the COLMAP models of a scene. Empty if there are none.
 
     Raises:
-        FormatError: A sub-folder named by a number has no model beside one that has.
+        FormatError: A numbered sub-folder has no model, although another one has.
     """
     if not is_folder(folder):
         return []
@@ -55,12 +55,15 @@ def model_folders(folder: Path) -> list[Path]:
 
 
 def trajectory_file(folder: Path) -> Path | None:
-    """Return the trajectory in the folder of a scene. None if there is none."""
+    """Return the trajectory file in the folder of a scene. None if there is none."""
     return next((folder / name for name in TRAJECTORIES if is_file(folder / name)), None)
 
 
 def has_models(path: Path) -> bool:
-    """Return whether a path has poses of one scene in a known layout. Tables and JSON are excluded."""
+    """Return whether a path has the poses of one scene in a known layout.
+
+    Tables and JSON files do not count.
+    """
     if is_file(path):
         return path.suffix == ".txt" and trajectory_fields(path) in (TUM_FIELDS, KITTI_FIELDS)
     if not is_folder(path):

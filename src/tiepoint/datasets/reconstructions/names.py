@@ -10,10 +10,11 @@ from ...core.errors import InputError
 
 
 def match_names(true: Sequence[str], found: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Return the true name of each estimated image that has one, and how names were compared.
+    """Match image names of an estimate and the ground truth. Return {estimated: true name} and the rule used.
 
-    Names are compared as they are. If none is equal, they are compared without the folders that all names of
-    a side begin with, then by stem (file name without suffix) if stems are unique on both sides.
+    Names are compared unchanged. If none is equal, they are compared without the folders that all names of
+    one source begin with. If none is equal then, stems (file names without suffix) are compared, provided
+    that they are unique in both sources.
 
     >>> match_names(["a/x.png", "a/y.png"], ["x.png", "z.png"])
     ({'x.png': 'a/x.png'}, 'without leading folders')
@@ -42,15 +43,15 @@ def match_names(true: Sequence[str], found: Sequence[str]) -> tuple[dict[str, st
 
 
 def match_order(true: Sequence[str], count: int, place: str) -> list[str]:
-    """Return the true names, sorted, for a file without names. It must have one pose for each image.
+    """Return the sorted true names for an estimate of `count` poses without names, which are in this order.
 
     Raises:
-        InputError: The file has another number of poses than the truth.
+        InputError: The numbers of poses and true names differ.
     """
     if count != len(true):
         raise InputError(
-            f"{place}: has {count} poses without names, the ground truth has {len(true)} images; write one "
-            "line for each image, or use a format with names"
+            f"{place}: {count} poses without names, but the ground truth has {len(true)} images; "
+            "write one line for each image, or use a format with names"
         )
     return sorted(true)
 

@@ -31,9 +31,10 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class JsonScene:
-    """Models of a scene with what the file states about them. `components` maps image names to numbers.
+    """Models of one scene in a JSON file, with further properties of the scene.
 
-    `cameras` are the intrinsics by image name, with the centre of the first pixel at (0.5, 0.5).
+    `components` maps image names to component numbers. `cameras` has the intrinsics by image name, with the
+    centre of the first pixel at (0.5, 0.5).
     """
 
     models: tuple[Poses, ...]
@@ -51,11 +52,11 @@ def read_json_scenes(path: Path) -> dict[str, JsonScene]:
     A scene has `images`, a mapping of image names to `qvec` (w first) and `tvec`, or `models`, a list of such
     mappings. A pose of null is an image that is not registered. Optional keys are `components`, `outliers`,
     `position_accuracy`, `unit`, `truth`, and `cameras`: a mapping of image names to `model`, `size` and
-    `params` as in COLMAP. `centre` is the position of the first pixel's centre in them, 0.5 or 0.
+    `params` as in COLMAP. `centre` (0.5 or 0) is the position of the first pixel's centre in `cameras`.
     """
     value = read_json(path)
     if not isinstance(value, dict):
-        raise FormatError(path, "is no set of poses; expected an object with images, models or scenes")
+        raise FormatError(path, "not a set of poses; expected an object with images, models or scenes")
     scenes = value.get("scenes")
     if scenes is None:
         name = value.get("scene", path.stem)
@@ -70,7 +71,7 @@ def _scene(path: Path, value: Any, scene: str) -> JsonScene:
         raise FormatError(path, f"{scene}: expected an object with either images or models")
     unknown = sorted(set(value) - set(_KEYS))
     if unknown:
-        raise FormatError(path, f"{scene}: unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
+        raise FormatError(path, f"{scene}: unknown key {unknown[0]!r}; use {', '.join(_KEYS)}")
     listed = value["models"] if "models" in value else [value["images"]]
     if not isinstance(listed, list):
         raise FormatError(path, f"{scene}: models: expected a list")
@@ -95,7 +96,7 @@ def _scene(path: Path, value: Any, scene: str) -> JsonScene:
 
 
 def _cameras(path: Path, value: Any, centre: Any, scene: str) -> dict[str, ModelCamera]:
-    """Return the intrinsics of each image, with the centre of the first pixel at (0.5, 0.5)."""
+    """Return the camera of each image. The centre of the first pixel is converted to (0.5, 0.5)."""
     if centre not in (0, 0.5):
         raise FormatError(path, f"{scene}: centre is {centre!r}; expected 0 or 0.5")
     if not isinstance(value, dict):
@@ -117,7 +118,7 @@ def _cameras(path: Path, value: Any, centre: Any, scene: str) -> dict[str, Model
 
 
 def _components(path: Path, value: Any, scene: str) -> dict[str, int]:
-    """Return the component of each image. A negative number marks an outlier."""
+    """Return the component number of each image. A negative number marks an outlier."""
     if value is None:
         return {}
     if isinstance(value, list) and all(isinstance(part, list) for part in value):

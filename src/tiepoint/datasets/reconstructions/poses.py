@@ -19,9 +19,9 @@ Floats = NDArray[np.float64]
 ORTHONORMAL = 1e-3
 """Maximum deviation of R^T R from the identity."""
 MIN_NORM = 1e-6
-"""Quaternions of smaller length have no direction."""
+"""Minimum length of a quaternion. Shorter ones have no reliable direction."""
 WARN_NORM = 1e-3
-"""Deviation of the length of a quaternion from 1 above which the reader warns."""
+"""Deviation of a quaternion's length from 1 above which the reader warns."""
 _NO_POSE = (np.full(4, np.nan), np.full(3, np.nan))
 
 
@@ -29,9 +29,10 @@ _NO_POSE = (np.full(4, np.nan), np.full(3, np.nan))
 class Poses:
     """Poses x_camera = R(q) x_world + t of the images of one model.
 
-    `q` (n, 4) has w first and length 1, `t` is (n, 3). Rows of NaN are images without a pose. `registered`
-    (n,) is False if the file says so; the poses of others were not finite. If `ordered`, the file has no
-    names, and row i is image i. `points` are the 3D points of the model. None if unknown.
+    `q` (n, 4) has w first and length 1, and `t` is (n, 3). Images without a pose have NaN. `registered` (n,)
+    is False if the file lists the image as not registered; in other rows of NaN the numbers were not finite.
+    If `ordered`, the file has no names, and row i is image i. `points` are the 3D points of the model, None
+    if unknown.
     """
 
     names: tuple[str, ...]
@@ -48,13 +49,13 @@ class Poses:
 
     @property
     def invalid(self) -> int:
-        """Number of poses with a number that is not finite."""
+        """Number of poses with numbers that were not finite."""
         return int((self.registered & np.isnan(self.q).any(axis=1)).sum())
 
 
 @dataclass
 class PoseBuilder:
-    """Collector of the poses of one file or folder. All problems are raised together by `build`."""
+    """Collector of the poses of one file or folder. `build` raises all problems together."""
 
     path: Path
     errors: ErrorCollector = field(default_factory=ErrorCollector)
@@ -77,7 +78,7 @@ class PoseBuilder:
     ) -> None:
         """Add a pose with a quaternion (w first) of any length.
 
-        If `strict`, the length must be 1 up to 1e-3, as files of trajectories have it.
+        If `strict`, the length must be 1 up to 1e-3, as in trajectory files.
         """
         where = path or self.path
         if not np.isfinite([*q, *t]).all():
@@ -142,7 +143,7 @@ class PoseBuilder:
         self._t.append(np.asarray(t, np.float64))
 
     def build(self, *, points: ModelPoints | None = None, ordered: bool = False) -> Poses:
-        """Return the poses. Raise one error with all problems."""
+        """Return the collected poses. Raise one error with all problems."""
         del self.errors.errors[50:]
         self.errors.raise_all()
         if self._scaled:

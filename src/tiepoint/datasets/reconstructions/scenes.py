@@ -43,9 +43,10 @@ _TABLES = ("submission.csv", "train_labels.csv", "labels.csv")
 class TrueScene:
     """True poses of the images of a scene.
 
-    `component` (n,) numbers the parts of the scene between which no motion is known. `outliers` are images
-    that belong to no part. `position_accuracy` is the accuracy of the true centres in units of the truth;
-    None if unknown. `truth` says how it was measured (`sfm`: by a reconstruction). `kind` is a category.
+    `component` (n,) has the component number of each image; between components, the relative pose is unknown.
+    `outliers` are images that belong to no component. `position_accuracy` is the accuracy of the true camera
+    centres in units of the truth, None if unknown. `truth` states how the poses were measured (`sfm`: by a
+    reconstruction). `kind` is a category.
     """
 
     name: str
@@ -58,7 +59,7 @@ class TrueScene:
     kind: str = "other"
 
     def definition(self) -> str:
-        """Hash of everything that scores depend on."""
+        """Hash of all ground truth that scores depend on."""
         p = self.poses
         return hash_json(
             [
@@ -70,7 +71,7 @@ class TrueScene:
 
 @dataclass(frozen=True)
 class EstimatedScene:
-    """Models that a method reconstructed of one scene. `found` is False if the results lack the scene."""
+    """Models of one scene that a method reconstructed. `found` is False if the results lack the scene."""
 
     models: tuple[Poses, ...]
     found: bool = True
@@ -100,7 +101,7 @@ def read_truth(path: str | Path) -> tuple[TrueScene, ...]:
         errors.raise_all()
         scenes = [scene for part in found for scene in part]
     if not scenes:
-        raise InputError(f"{root} has no poses in a known layout: {'; '.join(KNOWN)}")
+        raise InputError(f"{root} has no poses in a known layout; expected one of: {'; '.join(KNOWN)}")
     check_truth(root, scenes)
     return tuple(scenes)
 
@@ -113,7 +114,7 @@ def true_scene(
     outliers: tuple[str, ...] = (),
     components: Mapping[str, int] | None = None,
 ) -> TrueScene:
-    """Join the models of a scene. Each is a component, unless `components` numbers all images.
+    """Join the models of a scene. Each model is a component, unless `components` numbers all images.
 
     Raises:
         InputError: An image is not in `components`.
@@ -132,20 +133,24 @@ def true_scene(
     if components:
         missing = [n for n in names if n not in components]
         if missing:
-            raise InputError(f"{joined.place}, {name}: components lack {first_few(missing)}")
+            raise InputError(
+                f"{joined.place}, {name}: components lack {first_few(missing)}; number all images"
+            )
         component = np.array([components[n] for n in names], np.int64)
     return TrueScene(name, joined, component.astype(np.int64), outliers, kind=kind)
 
 
 def read_estimates(path: str | Path, scenes: Sequence[str]) -> dict[str, EstimatedScene]:
-    """Read what one method reconstructed of the given scenes. A scene without results has no model.
+    """Read the models that one method reconstructed of the given scenes.
+
+    A scene without results has no model.
 
     Raises:
         InputError: The path does not exist, no scene has results, or a file violates its format.
     """
     root = Path(path).expanduser()
     if not exists(root):
-        raise InputError(f"the results {root} do not exist")
+        raise InputError(f"the results {root} do not exist; pass a folder or file of estimated poses")
     file = scene_file(root)
     errors = ErrorCollector()
     found: dict[str, EstimatedScene] = {}
@@ -167,7 +172,7 @@ def read_estimates(path: str | Path, scenes: Sequence[str]) -> dict[str, Estimat
 
 
 def result_methods(path: str | Path, scenes: Sequence[str]) -> dict[str, Path]:
-    """Return the results of each method, by its name: the path itself, or its sub-folders with results.
+    """Return the results of each method by name: `path` itself, or its sub-folders with results.
 
     A folder such as ``sparse`` or ``0`` has the name of the folder above it.
 
@@ -176,7 +181,7 @@ def result_methods(path: str | Path, scenes: Sequence[str]) -> dict[str, Path]:
     """
     root = Path(path).expanduser()
     if not exists(root):
-        raise InputError(f"the results {root} do not exist")
+        raise InputError(f"the results {root} do not exist; pass a folder or file of estimated poses")
     alone = _scene_name(root)
     if _has_results(root, scenes) or not is_folder(root):
         return {alone: root}
@@ -191,7 +196,7 @@ def _has_results(path: Path, scenes: Sequence[str]) -> bool:
 
 
 def scene_file(path: Path) -> Path | None:
-    """Return the table or JSON file of a path that can have several scenes. None if there is none."""
+    """Return the table or JSON file at or in a path, which can have several scenes. None if there is none."""
     if is_file(path):
         return path if path.suffix in (".csv", ".json") else None
     inside = [path / name for name in (SCENE_JSON, *_TABLES)]
@@ -199,7 +204,7 @@ def scene_file(path: Path) -> Path | None:
 
 
 def _places_of(root: Path, scenes: Sequence[str]) -> dict[str, Path]:
-    """Return the folder or file of each scene in a folder of results."""
+    """Return the folder or file of each scene inside a folder of results."""
     if not is_folder(root):
         return {}
     found = {}
@@ -221,7 +226,7 @@ def _estimate_of_place(place: Path, scene: str) -> EstimatedScene:
 
 
 def _estimates_of_file(file: Path, scenes: Sequence[str]) -> dict[str, EstimatedScene]:
-    """Return the models of the scenes in a table or JSON file. A single scene matches any name."""
+    """Return the models of scenes in a table or JSON file. If it has one scene, that matches any name."""
     if file.suffix == ".csv":
         tables = read_imc_table(file)
         known = {name: tuple(scene.clusters.values()) for name, scene in tables.items()}
@@ -282,12 +287,12 @@ def _json_scene(name: str, scene: JsonScene) -> TrueScene:
 
 
 def check_truth(root: str | Path, scenes: Sequence[TrueScene]) -> None:
-    """Raise one error with all problems of true scenes: missing poses, duplicates, too few images."""
+    """Raise one error with all problems of true scenes: missing poses, duplicates, or too few images."""
     problems = []
     seen: set[str] = set()
     for scene in scenes:
         if scene.name in seen:
-            problems.append(f"duplicate scene {scene.name}")
+            problems.append(f"{scene.name}: the scene occurs twice; rename or remove one")
         seen.add(scene.name)
         missing = [n for n, q in zip(scene.poses.names, scene.poses.q, strict=True) if np.isnan(q).any()]
         if missing:
@@ -298,12 +303,19 @@ def check_truth(root: str | Path, scenes: Sequence[TrueScene]) -> None:
             )
         twice = [n for n, count in Counter(scene.poses.names).items() if count > 1]
         if twice:
-            problems.append(f"{scene.name}: {sorted(twice)[0]} is in two models of the ground truth")
+            problems.append(
+                f"{scene.name}: {sorted(twice)[0]} is in two models of the ground truth; remove it from one"
+            )
         both = sorted(set(scene.outliers) & set(scene.poses.names))
         if both:
-            problems.append(f"{scene.name}: the outlier {both[0]} has a true pose")
+            problems.append(
+                f"{scene.name}: the outlier {both[0]} has a true pose; remove the pose or the outlier"
+            )
         pairs = sum(c * (c - 1) for c in np.bincount(scene.component).tolist())
         if not pairs:
-            problems.append(f"{scene.name}: a scene needs 2 images with truth, found {len(scene.poses)}")
+            problems.append(
+                f"{scene.name}: a scene needs 2 images with true poses, found {len(scene.poses)}; add "
+                "poses or remove the scene"
+            )
     if problems:
         raise ProblemsError(str(root), problems)

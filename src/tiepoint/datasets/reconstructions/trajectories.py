@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trajectories: TUM (timestamps) and KITTI (one pose a line, without names). Poses are camera to world."""
+"""Trajectory files: TUM (timestamps) and KITTI (one pose per line, no names). Poses are camera to world."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(n
 
 
 def trajectory_fields(path: Path) -> int:
-    """Return the number of fields in the first line of a file that is not a comment. 0 for no such line."""
+    """Return the number of fields in the first line that is not a comment, or 0 if there is no such line."""
     lines = (line for line in read_lines(path) if line and not line.startswith("#"))
     return len(next(lines, "").split())
 
@@ -32,13 +32,13 @@ def read_trajectory(path: Path) -> Poses:
         return _read_kitti(path)
     raise FormatError(
         path,
-        f"is no trajectory: lines have {count} fields; expected timestamp tx ty tz qx qy qz qw (TUM) or the "
-        "12 numbers of a 3x4 matrix (KITTI)",
+        f"not a trajectory: lines have {count} fields; expected timestamp tx ty tz qx qy qz qw "
+        "(TUM) or the 12 numbers of a 3x4 matrix (KITTI)",
     )
 
 
 def _read_tum(path: Path) -> Poses:
-    """Read ``timestamp tx ty tz qx qy qz qw``: the name of an image is its timestamp as written."""
+    """Read ``timestamp tx ty tz qx qy qz qw``. The name of an image is its timestamp as written."""
     found = PoseBuilder(path)
     times: set[float] = set()
     for number, values in _rows(path, TUM_FIELDS, found):

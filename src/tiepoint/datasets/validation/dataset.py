@@ -78,8 +78,8 @@ class CheckReport:
     def summary(self, *, shown: int = MAX_MISSING_LISTED, protocols: Protocols = lambda _task: ()) -> str:
         """Format the report as text.
 
-        It has properties, release, usable tasks with their protocols, problems, warnings and hints. At most
-        `shown` missing names are listed.
+        The text has properties, release, usable tasks with their protocols, problems, warnings and hints. At
+        most `shown` missing names are listed.
         """
         lines = [self.title, *(f"  {fact}" for fact in self.facts), *(f"  note: {n}" for n in self.notes)]
         if self.release is not None:
@@ -105,14 +105,14 @@ def check_dataset(
     """Check a dataset of any layout and return a report.
 
     Layouts are patch strips, sequences with homographies, TSS, and pairs with sparse ground truth. If the
-    folder is not a dataset but contains datasets, the report lists them as a problem.
+    folder is not a dataset but contains datasets, the report lists these as a problem.
 
     Args:
         path: The folder of a dataset, a JSON pair list, or a JSON file with the number of patches per
             sequence.
         deep: Whether to decode every image and to compare ground truth with matches. Otherwise only names and
             headers are read.
-        progress: Called with the numbers of processed and all strips or images.
+        progress: Called with (processed, total) numbers of strips or images.
     """
     root = Path(path).expanduser()
     if not root.exists():
@@ -143,7 +143,7 @@ def _check(root: Path, deep: bool, progress: Callable[[int, int], None] | None) 
 
 
 def _unknown(root: Path) -> CheckReport:
-    """Return a report for an unknown layout. It lists the known layouts and the folder content."""
+    """Return a report for a folder of unknown layout. It lists the known layouts and the folder's content."""
     known: list[str] = ["SEQ/ref.png (patches)", "SEQ/H_1_2 (image sequences)", "SUBSET/PAIR/flow1.flo (TSS)"]
     known += ["flow.* beside image1 and image2", *known_layouts()]
     if root.is_dir():
@@ -162,7 +162,7 @@ def _unknown(root: Path) -> CheckReport:
 
 
 def _archive(path: Path) -> str:
-    """Return a hint for a file that is an archive. Empty for other files."""
+    """Return a hint to unpack a file if it is an archive; empty for other files."""
     with path.open("rb") as file:
         head = file.read(512)
     packed = head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")) or head[257:262] == b"ustar"
@@ -171,7 +171,7 @@ def _archive(path: Path) -> str:
 
 
 def _several(root: Path) -> CheckReport | None:
-    """Return a report for a folder that contains datasets in sub-folders. None for other folders."""
+    """Return a report for a folder whose sub-folders are datasets. None for other folders."""
     own = layout_name(root)
     datasets = {} if (root / "Dataset").is_dir() and own == "TSS" else datasets_below(root)
     layouts = set(datasets.values())
@@ -201,7 +201,7 @@ def _several(root: Path) -> CheckReport | None:
 
 
 def datasets_below(root: Path) -> dict[Path, str]:
-    """Find datasets one or two levels below a folder. Return them with the names of their layouts."""
+    """Find datasets one or two levels below a folder. Return the layout name of each."""
     found = {}
     for parent in _folders(root):
         for folder in (parent, *_folders(parent)):
@@ -262,7 +262,10 @@ def check_patches(
     ]
     if not data.has_patches:
         if data.open_lengths:
-            facts.append(f"sequences without a known length are skipped: {', '.join(data.open_lengths)}")
+            facts.append(
+                "sequences without an exact number of patches were skipped: "
+                f"{', '.join(data.open_lengths)}; state one number each to use them"
+            )
         return CheckReport(
             f"{root}: lengths of patch sequences, no pixels",
             tuple(facts),
@@ -280,7 +283,7 @@ def check_patches(
 
 
 def _corrupt_strips(root: Path, progress: Callable[[int, int], None] | None) -> list[str]:
-    """Decode all strips and return a list of problems."""
+    """Decode all strips and return a message for each corrupt one."""
     strips = [(s, m) for s, images in scan_folder(root).strips.items() for m in images]
     problems = []
     for i, (sequence, image) in enumerate(strips, 1):
@@ -299,7 +302,7 @@ def _is_pack(root: Path) -> bool:
 
 
 def _corrupt_in_pack(data: HPatchesDataset, progress: Callable[[int, int], None] | None) -> list[str]:
-    """Verify the hashes of the strips in a pack and of their files. Return a list of problems."""
+    """Verify the hashes of the strips in a pack and of the strip files. Return a message for each problem."""
     problems = []
     assert data.pack is not None
     for i, (key, reason) in enumerate(data.pack.verify(), 1):
@@ -379,7 +382,7 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
-    """Decode ground truth and images of a TSS pair. Yield the first problem, if any."""
+    """Decode ground truth and images of a TSS pair. Yield the first problem, if there is one."""
     from ...formats.image.reader import read_image
 
     try:

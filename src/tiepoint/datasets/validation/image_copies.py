@@ -17,11 +17,11 @@ from ..image_pairs.pair import ImagePair
 from ..image_pairs.problems import first_names
 
 SHARING = ("wxbs", "pf-willow", "pf-pascal", "spair")
-"""Datasets whose pairs or classes may share photographs as published."""
+"""Published datasets whose pairs or classes may share photographs."""
 
 
 class ImageCopies(NamedTuple):
-    """Warnings and notes about images of equal content."""
+    """Messages about images of equal content: warnings, and notes if a published dataset has them."""
 
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -40,8 +40,8 @@ def is_identical(pair: ImagePair) -> bool:
 def find_image_copies(pairs: Sequence[ImagePair], *, reread: bool = False) -> ImageCopies:
     """Find images of equal content under different names, by the hashes of their files.
 
-    Each kind gives one warning with a count. Images shared by pairs of a published dataset give a note. With
-    `reread`, memoised hashes of files are not trusted.
+    Each kind of copy gives one warning with a count. Images shared by pairs of a published dataset give a
+    note. With `reread`, cached hashes of files are recomputed.
     """
     for path in {p for pair in pairs for p in (pair.image0, pair.image1)} if reread else ():
         if path is not None and is_file(path):
@@ -77,11 +77,11 @@ def find_image_copies(pairs: Sequence[ImagePair], *, reread: bool = False) -> Im
 
 
 Files = dict[str, set[Path]]
-"""Files of each content."""
+"""The files with each content, by content hash."""
 
 
 def _places(pairs: Iterable[ImagePair]) -> tuple[dict[str, dict[Path, set[str]]], dict[str, Files]]:
-    """Return two maps: from content to {file: scenes}, and from scene to {content: files}."""
+    """Index the images of pairs by content hash: {hash: {file: scenes}} and {scene: {hash: files}}."""
     places: dict[str, dict[Path, set[str]]] = defaultdict(lambda: defaultdict(set))
     scenes: dict[str, Files] = defaultdict(lambda: defaultdict(set))
     for pair in pairs:
@@ -96,8 +96,8 @@ def _places(pairs: Iterable[ImagePair]) -> tuple[dict[str, dict[Path, set[str]]]
 def _copied_scenes(scenes: dict[str, Files]) -> dict[str, str]:
     """Return the copied scenes, each with its original: a scene that has the same images in other files.
 
-    All images of a copied scene occur in the original. Of two scenes with equal images, the first is the
-    original. Scenes that use the same files are not copies.
+    The original has all images of the copy. Of two scenes with equal images, the first is the original.
+    Scenes that use the same files are not copies.
     """
     holders: dict[str, list[str]] = defaultdict(list)
     for scene, files in scenes.items():

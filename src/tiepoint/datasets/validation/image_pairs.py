@@ -42,8 +42,8 @@ def check_pairs(
 ) -> PairsReport | None:
     """Check a dataset of image pairs of any layout. Return None for other data.
 
-    If `deep`, every image is decoded and the ground truth is compared with matches. If some pairs have K or
-    T, all pairs must have both.
+    If `deep`, every image is decoded and the ground truth is compared with matches. If any pair has K or T,
+    all pairs must have both.
     """
     folder = root if root.is_dir() else root.parent
     findings = PairProblems(root, (folder, folder / "images"))
@@ -66,7 +66,10 @@ def check_pairs(
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
-    """Return the kind of ground truth that the pairs contain: the first kind of `NEEDS` with any key."""
+    """Return the kind of ground truth that the pairs contain.
+
+    It is the first kind in `NEEDS` of which any pair has a key.
+    """
     if any(draft.truth.get("landmarks") is not None for draft in drafts):
         return "plane"
     for needs, keys in NEEDS.items():
@@ -143,7 +146,8 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
         )
         if not MIN_BASELINE <= (middle := float(np.median(lengths))) <= MAX_BASELINE:
             facts.append(
-                f"the median baseline is {middle:.3g}; is the unit metres? Angular scores do not depend on it"
+                f"the median baseline is {middle:.3g}; check that the unit is metres (angular scores do "
+                "not depend on it)"
             )
     for key, name in (("corrs", "correspondences"), ("points0", "keypoints"), ("landmarks", "landmarks")):
         counts = [len(truth.annotations[key]) for truth in truths if key in truth.annotations]
@@ -157,7 +161,7 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
 
 
 def span(values: Collection[int], word: str = "") -> str:
-    """Format the range of several counts with a unit.
+    """Format the range of several counts with a unit, such as ``3 to 5 images``.
 
     >>> span([3, 1], "pair"), span([1, 1], "pair"), span([2])
     ('1 to 3 pairs', '1 pair', '2')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Count the matches that fit the ground truth of image pairs, its inverse, or another geometry.
 
-A match votes for the ground truth if it fits the ground truth but not the inverse. Matches that fit both,
-such as those of an unmoved camera, do not vote. Matches agree on one geometry if a robust estimate fits at
-least half of them.
+A match votes for the ground truth if it fits the ground truth but not the inverse, and for the inverse if it
+fits only that. Matches that fit both, as with an unmoved camera, do not vote. Matches agree on one geometry
+if a robust estimate fits at least half of them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from .image_copies import is_identical
 Image = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 Votes = NDArray[np.int64]
-"""Counts (n, 5) of the matches of n pairs, in the order of `VoteCounts`."""
+"""Numbers of matches of n pairs, (n, 5), with the columns of `VoteCounts`."""
 MAX_PAIRS, MAX_DETAILED = 20, 4
-"""Maximum number of pairs that are matched, at first and with more detail."""
+"""Maximum number of pairs that are matched at first, and again with more detail."""
 MIN_VOTES, MIN_PAIRS = 30, 5
-"""Minimum number of votes for a verdict, and of pairs that are matched even if fewer have enough votes."""
+"""Minimum number of votes for a conclusion, and of pairs that are always matched."""
 SIDE_PX, DETAILED_SIDE_PX = 640, 1600
-"""Longer side to which images are reduced, at first and with more detail."""
+"""Longer image side for matching at first, and with more detail, in pixels."""
 FIT_PX = 3.0
-"""Maximum error of a match that fits, in pixels of the reduced image."""
+"""Maximum error of a match that fits a geometry, in pixels of the reduced image."""
 _EPIPOLAR = Estimator("opencv-f", FIT_PX, 0.99, 1000)
 _PLANE = HomographyEstimator("opencv", FIT_PX)
 _SPEC = "sift?max_features={}&matcher=mnn&ratio=0.9+rootsift"
@@ -56,8 +56,8 @@ _Found = tuple[Matrix, Matrix, tuple[float, float]]
 class VoteCounts(NamedTuple):
     """Numbers of matches of one or several pairs.
 
-    `given` fit only the ground truth, `inverse` only its inverse. `agreeing` agree on one geometry. Of the
-    agreeing matches, `fitting` fit the ground truth and `fitting_inverse` its inverse.
+    `given` fit only the ground truth, `inverse` only its inverse. `agreeing` agree on one geometry. Of these,
+    `fitting` also fit the ground truth and `fitting_inverse` its inverse.
     """
 
     given: int = 0
@@ -75,8 +75,8 @@ class VoteCounts(NamedTuple):
 def sample_pairs(truths: Sequence[PairTruth]) -> list[PairTruth]:
     """Return up to `MAX_PAIRS` pairs whose pose or homography can be compared with matches.
 
-    They are spread over the scenes: first one pair of each scene, then a second one. A pair with a wrong
-    principal point or with identical images is not used.
+    They are spread over the scenes: first one pair of each scene, then a second one. Pairs with a wrong
+    principal point or identical images are excluded.
     """
     scenes: dict[str, list[PairTruth]] = {}
     for truth in truths:
@@ -107,8 +107,8 @@ def _is_usable(truth: PairTruth) -> bool:
 def count_votes(pairs: Sequence[PairTruth], step: _Step = lambda _done, _total: None) -> Votes:
     """Count the votes of each pair. The result is cached in the open store, keyed by content.
 
-    If all pairs together have fewer than `MIN_VOTES` of every kind, the first `MAX_DETAILED` pairs are
-    matched again with more detail: for poses on larger images, for homographies after aligning the images.
+    If no kind of vote reaches `MIN_VOTES` in all pairs together, the first `MAX_DETAILED` pairs are matched
+    again with more detail: for poses on larger images, for homographies after aligning the images.
     """
     contents = [[truth.pair.scene, truth.pair.content(), truth.definition()] for truth in pairs]
     key = [_REVISION, contents, library_versions(("cv2",))]
@@ -149,7 +149,10 @@ def _pair_votes(find: Callable[[PairTruth], Iterator[_Found]], truth: PairTruth)
 
 
 def _vote(truth: PairTruth, points0: Matrix, points1: Matrix, scales: tuple[float, float]) -> Votes:
-    """Return the votes of matches. `scales` are the sizes of reduced images, relative to the originals."""
+    """Count the votes of one pair's matches.
+
+    `scales` are the sizes of the reduced images relative to the originals.
+    """
     fit0, fit1 = (FIT_PX / scale for scale in scales)
     small0, small1 = points0 * scales[0], points1 * scales[1]
     if has_pose(truth):
@@ -187,19 +190,19 @@ def _distances(H: Matrix, source: Matrix, target: Matrix) -> Matrix:
 
 
 def _mapped(H: Matrix, points: Matrix) -> Matrix:
-    """Map points (n, 2) by a homography, including points behind the camera."""
+    """Map points (n, 2) by a homography. Points behind the camera are mapped as well."""
     there = np.column_stack([points, np.ones(len(points))]) @ H.T
     with np.errstate(all="ignore"):
         return np.asarray(there[:, :2] / there[:, 2:], np.float64)
 
 
 def _plain(truth: PairTruth) -> Iterator[_Found]:
-    """Yield the matches of the reduced images."""
+    """Yield the matches of a pair's reduced images."""
     yield _matched(truth, SIDE_PX, _FEATURES)
 
 
 def _detailed(truth: PairTruth) -> Iterator[_Found]:
-    """Yield the matches of larger images, or of images that H and its inverse align."""
+    """Yield the matches of a pair's larger images, or of images aligned by H and by its inverse."""
     if has_pose(truth):
         yield _matched(truth, DETAILED_SIDE_PX, _DETAILED_FEATURES)
         return
@@ -227,7 +230,7 @@ def _original(points: Matrix, scale: float) -> Matrix:
 
 
 def _reduced_images(truth: PairTruth, side_px: int) -> list[tuple[Image, float]]:
-    """Read both images and reduce them. Return them with their scales."""
+    """Read both images of a pair and downsize them. Return each with its scale."""
     import cv2
 
     found = []

@@ -35,9 +35,9 @@ def _json(name: str) -> dict[str, Any]:
 
 
 def releases() -> dict[str, Any]:
-    """Return the properties of known releases by key.
+    """Return the properties of known releases, by key.
 
-    The properties are `title`, `unit`, and names, counts or digests of the parts.
+    The properties are `title`, `unit`, and the names, counts or digests of its content.
     """
     return _json("releases.json")
 
@@ -46,9 +46,9 @@ def releases() -> dict[str, Any]:
 class Release:
     """Published release that a folder contains completely or in part.
 
-    `missing` lists missing parts if their names are known. `notes` are evidence for and against the release.
-    `differs` means that some content differs from the published content. `short` means that existing parts
-    are incomplete.
+    `missing` lists missing content by name, if names are known. `notes` are evidence for and against the
+    release. `differs` is True if some content differs from the published content. `short` is True if existing
+    sequences are incomplete.
     """
 
     key: str
@@ -89,7 +89,7 @@ class Release:
 
 
 def by_names(key: str, present: Collection[str], names: Iterable[str], **more: Any) -> Release:
-    """Return the `Release` of a dataset whose parts are identified by name.
+    """Return the `Release` of a dataset whose content is identified by names.
 
     >>> by_names("evd", ["adam", "cat"], ["adam", "cat", "vin"]).lines()
     ['release: EVD: a subset, 2 of 3 pairs', 'missing: vin']
@@ -140,7 +140,8 @@ _IMAGES = 6
 def patches_release(data: HPatchesDataset) -> Release | None:
     """Identify the HPatches release of a patch dataset. None if no sequence name is known.
 
-    There are two releases, 2016 and 2017. The numbers of patches decide which one matches more sequences.
+    If the names fit both releases, 2016 and 2017, the numbers of patches decide: the release that agrees in
+    more sequences is returned.
 
     >>> found = patches_release(HPatchesDataset.from_lengths({"v_graffiti": 1123, "i_dc": 1983}))
     >>> (found.key, found.have, found.total, found.differs)
@@ -199,7 +200,7 @@ def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Relea
 
 
 def tss_release(pairs: Sequence[TssPair]) -> Release | None:
-    """Identify the TSS release by the number of pairs in each group. None if no group is known."""
+    """Identify the TSS release by the number of pairs in each subset. None if no subset name is known."""
     groups: Mapping[str, int] = releases()["tss"]["groups"]
     counts = Counter(pair.subset for pair in pairs)
     if not set(counts) & set(groups):
@@ -235,7 +236,7 @@ def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
 
 
 def scannet_image(name: str) -> str:
-    """Return room and frame of a ScanNet image from any known form of its name.
+    """Return room and frame of a ScanNet image, from any known form of its name.
 
     >>> {scannet_image(n) for n in ("scene0707_00/color/15.jpg", "scene0707_00_frame-000015.jpg",
     ...     "scans_test/scene0707_00/sens/frame-000015.color.jpg")}
@@ -265,7 +266,7 @@ def _by_digests(key: str, named: Callable[[str], str]) -> Callable[[Sequence[Ima
 
 
 def digest(a: str, b: str) -> str:
-    """Return the first six hexadecimal digits of the SHA-256 of two names.
+    """Return the first six hexadecimal digits of the SHA-256 of two image names.
 
     >>> digest("0707_00/15", "0707_00/585")
     '08b0db'

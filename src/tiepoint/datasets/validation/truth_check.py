@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check whether the ground truth of image pairs is right: compare it with matches and with the images."""
+"""Check whether the ground truth of image pairs is right, by comparing it with matches and images."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ NO_OPENCV = (
     "pip install 'tiepoint[opencv]'"
 )
 MARGIN = 2
-"""For a warning, the inverse has more than this many times the votes of the ground truth."""
+"""Factor by which votes for the inverse must exceed those for the ground truth before a warning."""
 MAX_FITTING = 1 / 3
-"""A geometry that fits less than this share of the matches that agree with each other is wrong."""
+"""Share of the agreeing matches below which a geometry counts as wrong."""
 
 
 class TruthReport(NamedTuple):
@@ -43,8 +43,8 @@ def check_ground_truth(
     """Find copied images, and poses or homographies that contradict the images.
 
     Matches of `sift` on at most 20 pairs decide whether the ground truth, its inverse, or neither fits.
-    `step` is called with the numbers of matched and all sampled pairs. With `reread`, memoised hashes of
-    files are not trusted.
+    `step` is called with the numbers of matched and sampled pairs. With `reread`, cached hashes of files are
+    recomputed.
     """
     copies = find_image_copies([truth.pair for truth in truths], reread=reread)
     wrong = _check_geometry(truths, step)

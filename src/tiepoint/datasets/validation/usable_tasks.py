@@ -20,7 +20,7 @@ Protocols = Callable[[str], Sequence[str]]
 
 
 class UsableTask(NamedTuple):
-    """Tasks that can run on a dataset, with the command and a note."""
+    """Tasks that can run on a dataset, with an example command and a note."""
 
     tasks: tuple[str, ...]
     command: str
@@ -42,9 +42,9 @@ def _run(method: str, tasks: Sequence[str], root: Path, more: str = "") -> str:
 
 
 def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
-    """Return the tasks that can run on a patch dataset.
+    """Return the tasks that can run on a patch dataset, each with an example command.
 
-    A task can run if all sequences have the images it needs. The note names the complete splits.
+    A task can run if all sequences have the images that it needs. The note names the complete splits.
     """
     method = "sift" if data.has_patches else "files:DESCRIPTORS"
     everywhere = set.intersection(*(set(data.images(s)) for s in data.sequences))
@@ -80,7 +80,7 @@ def sequence_uses(root: Path) -> list[UsableTask]:
 def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
     """Return the tasks that can run on pairs with dense flow.
 
-    Without images, only existing results can be scored.
+    Without images, tasks can only score existing results.
     """
     if not images:
         command = f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}"
@@ -94,7 +94,7 @@ def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
 def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
     """Return the tasks that can run on image pairs.
 
-    A task can run if all pairs have the ground truth it needs.
+    A task can run if all pairs have the ground truth that it needs.
     """
     if not truths:
         return []

@@ -33,11 +33,11 @@ _POINT = struct.Struct("<Q3d3BdQ")
 _OBSERVATION = np.dtype([("xy", "<f8", 2), ("point", "<u8")])
 _MAX_NAME = 4096
 _CHUNK = 1 << 18
-"""Track elements checked at the same time."""
+"""Number of track elements that are checked at the same time."""
 
 
 def read_binary_model(folder: Path, *, points: bool = False) -> ModelTables:
-    """Read a binary model. With `points`, each image gets the ids of the points that it observes.
+    """Read a binary COLMAP model. With `points`, each image gets the ids of the points that it observes.
 
     Raises:
         InputError: A file is missing or its size contradicts its content. The message names the file.
@@ -76,22 +76,27 @@ class _File:
         self.view = memoryview(self.data.data)
 
     def take(self, form: struct.Struct) -> tuple[Any, ...]:
-        """Return the next values."""
+        """Read the next values in a given struct format."""
         self.need(form.size)
         values = form.unpack_from(self.view, self.at)
         self.at += form.size
         return values
 
     def need(self, count: int) -> None:
-        """Raise an error if fewer than `count` bytes are left."""
+        """Raise an error if fewer than `count` bytes remain in the file."""
         left = len(self.data) - self.at
         if count > left:
             raise FormatError(
-                self.path, f"is cut short: {count} bytes are expected at byte {self.at}, {left} are left"
+                self.path,
+                f"is cut short: {count} bytes are expected at byte {self.at}, but {left} remain; copy it "
+                "again",
             )
 
     def counted(self, least: int) -> int:
-        """Return the next u64, a number of entries of at least `least` bytes each."""
+        """Read a u64 number of entries.
+
+        Raise an error if the file is too short for entries of `least` bytes each.
+        """
         (n,) = self.take(_U64)
         self.need(n * least)
         return int(n)
@@ -103,12 +108,15 @@ _POSE, _FRAME, _DATA = struct.Struct("<7d"), struct.Struct("<II7dI"), struct.Str
 
 
 def _read(path: Path, parse: Callable[[_File, int], T], least: int = 1) -> T:
-    """Parse a file: the number of entries, then the entries, then nothing."""
+    """Parse a file that starts with the number of entries. Raise an error if bytes remain after the last one.
+
+    `parse` reads the given number of entries, each of at least `least` bytes.
+    """
     file = _File(path)
     found = parse(file, file.counted(least))
     left = len(file.data) - file.at
     if left:
-        raise FormatError(path, f"has {left} bytes after its last entry")
+        raise FormatError(path, f"has {left} bytes after its last entry; write the model again")
     return found
 
 
@@ -117,9 +125,12 @@ def _cameras(file: _File, count: int) -> dict[int, ModelCamera]:
     for _ in range(count):
         camera, model, width, height = file.take(_CAMERA)
         if not 0 <= model < len(CAMERA_MODELS):
-            raise FormatError(file.path, f"camera {camera} has the unknown model number {model}")
+            raise FormatError(
+                file.path,
+                f"camera {camera} has the unknown model number {model}; use a camera model of COLMAP",
+            )
         if camera in cameras:
-            raise FormatError(file.path, f"duplicate camera {camera}")
+            raise FormatError(file.path, f"duplicate camera {camera}; write the model again")
         name, names = CAMERA_MODELS[model]
         params = file.take(struct.Struct(f"<{len(names)}d"))
         cameras[camera] = ModelCamera(name, (width, height), params, f"{file.path.name} (camera {camera})")
@@ -133,12 +144,12 @@ def _images(file: _File, count: int, points: bool) -> list[ModelImage]:
         image, *pose, camera = file.take(_IMAGE)
         name = bytes(file.data[file.at : file.at + _MAX_NAME]).partition(b"\0")
         if not name[1]:
-            raise FormatError(file.path, f"the name of image {image} does not end")
+            raise FormatError(file.path, f"the name of image {image} has no end; write the model again")
         file.at += len(name[0]) + 1
         try:
             text = name[0].decode("utf-8")
         except UnicodeDecodeError as e:
-            raise FormatError(file.path, f"the name of image {image} is not UTF-8") from e
+            raise FormatError(file.path, f"the name of image {image} is not UTF-8; rename the image") from e
         seen = file.counted(_OBSERVATION.itemsize)
         ids = None
         if points:
@@ -167,9 +178,9 @@ def _rigs(file: _File, count: int) -> dict[int, Sensors]:
             if kind != CAMERA_SENSOR:
                 continue
             if sensor in sensors:
-                raise FormatError(file.path, f"duplicate sensor {sensor} of rig {rig}")
+                raise FormatError(file.path, f"duplicate sensor {sensor} of rig {rig}; write the model again")
             if i and not values:
-                raise FormatError(file.path, f"camera {sensor} of rig {rig} has no pose")
+                raise FormatError(file.path, f"camera {sensor} of rig {rig} has no pose; add it")
             sensors[sensor] = (values[:4], values[4:]) if values else None
         rigs[rig] = sensors
     return rigs
@@ -189,7 +200,10 @@ def _frames(file: _File, count: int) -> dict[int, ModelFrame]:
 
 
 def _points(file: _File, count: int, images: list[int]) -> tuple[ModelPoints, int | None]:
-    """Read error and track length of each point, and the first unknown image of a track."""
+    """Read error and track length of each point.
+
+    Also return the first image id in a track that is unknown.
+    """
     file.need(count * _POINT.size)
     errors = np.empty(count)
     lengths, starts = np.empty(count, np.int64), np.empty(count, np.int64)

@@ -16,7 +16,7 @@ _PARTS = ("cameras", "images", "points3D")
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether a folder has the images of a model."""
+    """Return whether a folder has the images file of a COLMAP model."""
     return any(is_file(folder / f"images.{ending}") for ending, _ in _FORMS)
 
 
@@ -35,8 +35,8 @@ def find_models(folder: Path) -> list[Path]:
 def read_model(folder: Path, *, points: bool = False) -> ModelTables:
     """Read the model in a folder. With `points`, each image gets the ids of the points that it observes.
 
-    As in COLMAP, a complete binary model wins over a complete text model, and a complete model over one
-    without ``points3D``. Without that file, the points are unknown.
+    If several models are present, a complete one is preferred to one without ``points3D``, then binary to
+    text, as in COLMAP. Without ``points3D``, the points are unknown.
 
     Raises:
         InputError: The model is incomplete or violates the format. The message names file and line.
@@ -48,15 +48,17 @@ def read_model(folder: Path, *, points: bool = False) -> ModelTables:
     ]
     some = [(ending, read) for ending, read in _FORMS if is_file(folder / f"images.{ending}")]
     if not complete and not some:
-        raise FormatError(folder, "has no images.bin or images.txt of a COLMAP model")
+        raise FormatError(folder, "has no images.bin or images.txt; pass the folder of a COLMAP model")
     ending, read = (complete or some)[0]
     if not is_file(folder / f"cameras.{ending}"):
-        raise FormatError(folder / f"cameras.{ending}", f"is missing; images.{ending} needs it")
+        raise FormatError(
+            folder / f"cameras.{ending}", f"is missing; add it, because images.{ending} needs it"
+        )
     both = [is_file(folder / f"{name}.{ending}") for name in ("rigs", "frames")]
     if both[0] != both[1]:
         here, absent = ("rigs", "frames") if both[0] else ("frames", "rigs")
         raise FormatError(
             folder / f"{absent}.{ending}",
-            f"is missing; {here}.{ending} and {absent}.{ending} belong together",
+            f"is missing; add it, because {here}.{ending} and {absent}.{ending} belong together",
         )
     return read(folder, points=points)

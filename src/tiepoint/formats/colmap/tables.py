@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Content of a COLMAP model folder, as the files state it."""
+"""Content of a COLMAP model's files, as stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CAMERA_MODELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("EUCM", ("fx", "fy", "cx", "cy", "alpha", "beta")),
     ("EQUIRECTANGULAR", ("w", "h")),
 )
-"""Name and parameters of each camera model, by its number."""
+"""Name and parameter names of each camera model. The index is COLMAP's model number."""
 PARAMETERS = dict(CAMERA_MODELS)
 NO_POINT = 2**64 - 1
 CAMERA_SENSOR = 0
@@ -44,7 +44,7 @@ CAMERA_SENSOR = 0
 
 @dataclass(frozen=True)
 class ModelCamera:
-    """Camera of a model. `where` names its line or file."""
+    """Camera of a COLMAP model. `where` names its line or file for messages."""
 
     model: str
     size: tuple[int, int]
@@ -54,9 +54,9 @@ class ModelCamera:
 
 @dataclass(frozen=True)
 class ModelImage:
-    """Registered image: pose as stored in ``images.*``, camera, name and the points it observes.
+    """Registered image of a COLMAP model: pose as in ``images.*``, camera, name and observed points.
 
-    The quaternion has w first and is not normalised. `points` are the ids of the observed 3D points. None if
+    The quaternion has w first and is not normalised. `points` are the ids of the observed 3D points, None if
     they were not requested.
     """
 
@@ -72,7 +72,7 @@ class ModelImage:
 
 @dataclass(frozen=True)
 class ModelFrame:
-    """Pose of a rig at one time, and the images (sensor, image id) taken then."""
+    """Pose of a rig at one time, and the images (sensor, image id) that it took."""
 
     rig: int
     qvec: Numbers
@@ -82,12 +82,12 @@ class ModelFrame:
 
 
 Sensors = dict[int, tuple[Numbers, Numbers] | None]
-"""Pose (q, t) of each camera of a rig relative to the rig. None for the reference camera."""
+"""Pose (q, t) of each camera of a rig, relative to the rig. None for the reference camera."""
 
 
 @dataclass(frozen=True)
 class ModelPoints:
-    """Reprojection error and track length of each 3D point, both (p,). Negative errors are unknown."""
+    """Reprojection error and track length of each 3D point, both (p,). A negative error is unknown."""
 
     errors: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -95,7 +95,7 @@ class ModelPoints:
 
 @dataclass
 class ModelTables:
-    """Content of a model folder. `points` is None if there are none, or if they contradict the images."""
+    """Content of a COLMAP model's files. `points` is None if they are missing or contradict the images."""
 
     folder: Path
     form: str
@@ -115,7 +115,7 @@ def check_camera(path: Path, line: int | None, model: str, count: int) -> None:
     """Raise a `FormatError` for an unknown camera model or a wrong number of parameters."""
     names = PARAMETERS.get(model)
     if names is None:
-        raise FormatError(path, f"the camera model {model} is unknown", line=line)
+        raise FormatError(path, f"the camera model {model} is unknown; use a model of COLMAP", line=line)
     if count != len(names):
         raise FormatError(
             path, f"{model} has {len(names)} parameters ({', '.join(names)}), found {count}", line=line
@@ -123,7 +123,7 @@ def check_camera(path: Path, line: int | None, model: str, count: int) -> None:
 
 
 def check_images(tables: ModelTables, errors: ErrorCollector) -> None:
-    """Collect duplicate ids, duplicate or unprintable names, and unknown cameras."""
+    """Collect problems of a model's images: duplicate ids, duplicate or invalid names, unknown cameras."""
     path = tables.path("images")
     ids: set[int] = set()
     names: set[str] = set()
@@ -144,7 +144,7 @@ def check_images(tables: ModelTables, errors: ErrorCollector) -> None:
 
 
 def points_of_missing_images(tables: ModelTables, missing: int) -> None:
-    """Drop the points and warn, because tracks name images that the model does not have."""
+    """Drop the model's points and warn, because tracks name the image `missing`, which the model lacks."""
     tables.points = None
     tables.warnings.append(
         f"{tables.path('points3D')}: tracks name image {missing}, which the model does not have; "

@@ -35,11 +35,11 @@ class _Line(NamedTuple):
     number: int
     text: str
     complete: bool
-    """Whether a line feed ends the line."""
+    """Whether the line ends with a line feed."""
 
 
 def read_text_model(folder: Path, *, points: bool = False) -> ModelTables:
-    """Read a text model. With `points`, each image gets the ids of the points that it observes.
+    """Read a COLMAP text model. With `points`, each image gets the ids of the points that it observes.
 
     Raises:
         InputError: A file is missing or violates the format. The message names file and line.
@@ -67,22 +67,31 @@ def read_text_model(folder: Path, *, points: bool = False) -> ModelTables:
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    """Yield the lines of a text file one by one; files may be larger than memory."""
+    """Yield the lines of a text file one by one. The file may be larger than memory."""
     with reading(path), open(path, "rb") as file:
         number = 0
         while raw := file.readline(MAX_LINE_CHARS + 1):
             number += 1
             if len(raw) > MAX_LINE_CHARS:
-                raise FormatError(path, f"is longer than the limit of {MAX_LINE_CHARS} bytes", line=number)
+                raise FormatError(
+                    path,
+                    f"is longer than the limit of {MAX_LINE_CHARS} bytes; check the line ends",
+                    line=number,
+                )
             try:
                 text = raw.decode("utf-8").strip(" \t\r\n\ufeff")
             except UnicodeDecodeError as e:
-                raise FormatError(path, "is not a text file (not UTF-8)", line=number) from e
+                raise FormatError(
+                    path, "is not a text file (not UTF-8); save it as UTF-8", line=number
+                ) from e
             yield _Line(number, text, raw.endswith(b"\n"))
 
 
 def _rows(path: Path, least: int, expected: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and fields of each line that is neither blank nor a comment."""
+    """Yield (line number, fields) of each line that is not blank or a comment.
+
+    A line with fewer than `least` fields is an error; `expected` describes the fields.
+    """
     for number, text, _ in _lines(path):
         if not text or text.startswith("#"):
             continue
@@ -124,7 +133,7 @@ def _cameras(path: Path) -> dict[int, ModelCamera]:
         camera = _integer(fields[0], path, number)
         check_camera(path, number, fields[1], len(fields) - 4)
         if camera in cameras:
-            raise FormatError(path, f"duplicate camera {camera}", line=number)
+            raise FormatError(path, f"duplicate camera {camera}; remove one", line=number)
         width, height = (_integer(f, path, number, 1, 2**63) for f in fields[2:4])
         params = _numbers(fields[4:], path, number)
         cameras[camera] = ModelCamera(
@@ -134,7 +143,7 @@ def _cameras(path: Path) -> dict[int, ModelCamera]:
 
 
 def _images(tables: ModelTables, points: bool) -> list[ModelImage]:
-    """Read the two lines of each image. The second has the observations and may be empty."""
+    """Read the two lines of each image. The second line has the observations and may be empty."""
     path = tables.path("images")
     images: list[ModelImage] = []
     stated: int | None = None
@@ -156,8 +165,8 @@ def _images(tables: ModelTables, points: bool) -> list[ModelImage]:
     if stated is not None and len(images) < stated:
         raise FormatError(
             path,
-            f"has {len(images)} images, its header states {stated}; copy the file again, or correct the "
-            "header if you removed images",
+            f"has {len(images)} images, but its header states {stated}; copy the file again, or "
+            "correct the header if you removed images",
         )
     if last is not None and not last.complete and last.text:
         tables.warnings.append(
@@ -189,7 +198,10 @@ def _image(path: Path, line: _Line) -> ModelImage:
 
 
 def _observed(path: Path, line: _Line, points: bool) -> np.ndarray:
-    """Return the ids of the observed points if requested. Check the number of fields."""
+    """Check the number of fields in a line of observations.
+
+    Return the ids of the observed points if requested.
+    """
     fields = line.text.split()
     if len(fields) % 3 or (fields and not _is_number(fields[0])):
         looks = len(fields) == _IMAGE_FIELDS and not _is_number(fields[-1])
@@ -210,7 +222,9 @@ def _observed(path: Path, line: _Line, points: bool) -> np.ndarray:
 def _sensor_type(text: str, path: Path, line: int) -> int:
     known = {"CAMERA": CAMERA_SENSOR, "IMU": 1, "DEPTH": 2}
     if text not in known:
-        raise FormatError(path, f"unknown sensor type {text[:40]!r}", line=line)
+        raise FormatError(
+            path, f"unknown sensor type {text[:40]!r}; use one of {', '.join(known)}", line=line
+        )
     return known[text]
 
 
@@ -225,7 +239,9 @@ def _rigs(path: Path) -> dict[int, Sensors]:
         for i in range(count):
             take = 2 if i == 0 else 3
             if len(rest) < take:
-                raise FormatError(path, f"ends before sensor {i + 1} of {count}", line=number)
+                raise FormatError(
+                    path, f"ends before sensor {i + 1} of {count}; write the model again", line=number
+                )
             kind = _sensor_type(rest[0], path, number)
             sensor = _integer(rest[1], path, number)
             pose = None
@@ -233,17 +249,19 @@ def _rigs(path: Path) -> dict[int, Sensors]:
             rest = rest[take:]
             if has:
                 if len(rest) < 7:
-                    raise FormatError(path, f"ends inside the pose of sensor {sensor}", line=number)
+                    raise FormatError(
+                        path, f"ends inside the pose of sensor {sensor}; write the model again", line=number
+                    )
                 values = _numbers(rest[:7], path, number)
                 pose, rest = (values[:4], values[4:]), rest[7:]
             if kind == CAMERA_SENSOR:
                 if sensor in sensors:
-                    raise FormatError(path, f"duplicate sensor {sensor}", line=number)
+                    raise FormatError(path, f"duplicate sensor {sensor}; remove one", line=number)
                 if i and pose is None:
-                    raise FormatError(path, f"camera {sensor} of rig {rig} has no pose", line=number)
+                    raise FormatError(path, f"camera {sensor} of rig {rig} has no pose; add it", line=number)
                 sensors[sensor] = pose
         if rest:
-            raise FormatError(path, f"{len(rest)} fields follow the last sensor", line=number)
+            raise FormatError(path, f"{len(rest)} fields follow the last sensor; remove them", line=number)
         rigs[rig] = sensors
     return rigs
 
@@ -272,7 +290,7 @@ def _frames(path: Path) -> dict[int, ModelFrame]:
 
 
 def _points(tables: ModelTables) -> None:
-    """Read error and track length of each point."""
+    """Read reprojection error and track length of each 3D point into `tables`."""
     path = tables.path("points3D")
     known = {str(image.id) for image in tables.images}
     errors: list[float] = []

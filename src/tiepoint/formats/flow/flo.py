@@ -51,7 +51,7 @@ def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "f
 
 
 def _fill(f: FileIO, memory: memoryview) -> bool:
-    """Fill a buffer from a file. Return False if the file ends before the buffer is full."""
+    """Read a file into a buffer. Return False if the file ends before the buffer is full."""
     while len(memory):
         count = f.readinto(memory)
         if not count:
@@ -79,7 +79,9 @@ def _check_length(path: str | Path, width: int, height: int, found: int) -> None
 
 def _sizes(path: str | Path, head: bytes) -> tuple[int, int]:
     if len(head) < _HEADER.size:
-        raise FormatError(path, f"truncated: a .flo header has {_HEADER.size} bytes, found {len(head)}")
+        raise FormatError(
+            path, f"truncated: a .flo header has {_HEADER.size} bytes, found {len(head)}; copy the file again"
+        )
     magic, width, height = _HEADER.unpack(head)
     if magic != MAGIC:
         reason = f"is not a .flo file: it starts with {magic!r}, expected {MAGIC!r}"

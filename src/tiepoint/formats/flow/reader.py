@@ -109,9 +109,8 @@ _STEPS = 64
 def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
     """Read the flow of a KITTI PNG, float32 (height, width, 2).
 
-    The components are ``u = (R - 2^15)/64`` and ``v = (G - 2^15)/64``.
-
-    Where the third channel is 0, the flow is unknown and both components are 1e10.
+    The components are ``u = (R - 2^15)/64`` and ``v = (G - 2^15)/64``. Where the third channel is 0, the flow
+    is unknown and both components are 1e10.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.png"
@@ -132,7 +131,7 @@ def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
 def write_kitti_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
     """Write a flow as KITTI PNG, rounded to 1/64 pixel.
 
-    Unknown flow (NaN, or absolute value above 1e9) is written as invalid. The format stores -512 to +511.98
+    Unknown flow (NaN, or absolute value above 1e9) is marked as invalid. The format stores -512 to +511.98
     pixels. Known flow outside this range raises an `InputError` that names the first such pixel.
     """
     values = check_flow_shape(np.asarray(flow, np.float64))

@@ -28,7 +28,7 @@ _FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mas
 class PairResult:
     """Flows and masks that a method computed for an image pair.
 
-    `arrays` contains flow1 and flow2 (h, w, 2), and mask1 and mask2 (h, w), if they exist. `problems` has one
+    `arrays` has those of flow1 and flow2 (h, w, 2), mask1 and mask2 (h, w) that exist. `problems` has one
     message per unreadable file. `present` is False if the folder is missing.
     """
 
@@ -62,9 +62,8 @@ class PairResult:
 def read_pair_result(folder: str | Path, space: Workspace | None = None) -> PairResult:
     """Read the results of an image pair from a folder.
 
-    Missing files are skipped. Unreadable files are reported in `problems`.
-
-    If a workspace `space` is given, the files are read into its arrays.
+    Missing files are skipped, and unreadable files are reported in `problems`. If a workspace `space` is
+    given, the files are read into its arrays.
 
     >>> read_pair_result("nowhere").present
     False
@@ -118,7 +117,7 @@ def _text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise FormatError(path, f"is not UTF-8 text: {e.reason} at byte {e.start}") from e
+        raise FormatError(path, f"is not UTF-8 text: {e.reason} at byte {e.start}; save it as UTF-8") from e
 
 
 def read_flip(path: str | Path) -> int:
@@ -139,10 +138,10 @@ def read_flip(path: str | Path) -> int:
 
 
 def read_pair_names(path: str | Path) -> tuple[str, str]:
-    """Read the original file names of the two images.
+    """Read the original file names of the two images of a pair.
 
-    They are in line 2 of a CSV file with the header ``Image1,Image2``. If the file is missing, return two
-    empty names, as the kit does.
+    They are in line 2 of a CSV file with the header ``Image1,Image2``. If the file is missing, both names are
+    empty, as in the kit.
 
     >>> read_pair_names("nowhere/pair.txt")
     ('', '')
@@ -186,11 +185,9 @@ def corr_pixels(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Convert normalised correspondences to pixel positions (n, 2) in both images.
 
-    The image sizes are (height, width).
-
-    A stored coordinate c is a 1-based position divided by the image size. The 0-based pixel is
-    therefore ``c * W - 1`` or ``c * H - 1``. With it, the median residual to the ground-truth flow is 0.06 to
-    0.15 px. Without the -1, the residual is up to 2.2 px.
+    The image sizes are (height, width). A stored coordinate c is a 1-based position divided by the image
+    size, so the 0-based pixel is ``c * W - 1`` or ``c * H - 1``. The median residual to the ground-truth flow
+    is then 0.06 to 0.15 px; without the -1 it is up to 2.2 px.
 
     >>> corr_pixels(np.array([[0.5, 0.5, 1.0, 1.0]]), (10, 20), (30, 40))
     (array([[9., 4.]]), array([[39., 29.]]))
@@ -203,8 +200,8 @@ def corr_pixels(
 class ScoreRow:
     """Row of ``scores.csv``: one direction of an image pair, or a summary (``Average``, ``w/o flip``).
 
-    `seg` is the segmentation score of the source image. `accuracy` contains the flow accuracies T1 to T50 on
-    the grid of the source image. None means that no result exists; NaN means that the score is undefined.
+    `seg` is the segmentation score of the source image. `accuracy` has the flow accuracies T1 to T50 on the
+    pixels of the source image. None means that no result exists, and NaN that the score is undefined.
     """
 
     row: str

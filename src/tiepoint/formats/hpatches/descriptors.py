@@ -29,7 +29,7 @@ class DescriptorTable:
 
 
 def npy_chunks(values: NDArray[Any]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of an `.npy` file for an array: first the header, then the data."""
+    """Yield the bytes of an `.npy` file that stores an array: first the header, then the data."""
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(values))
     yield head.getvalue()
@@ -78,7 +78,7 @@ def _table(path: Path, values: NDArray[Any], *, bits: bool) -> DescriptorTable:
 
 
 def count_descriptor_rows(path: str | Path) -> int:
-    """Count the rows of a descriptor file without parsing its numbers."""
+    """Return the number of rows in a descriptor file without parsing its numbers."""
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
         return len(read_array(p).values)
@@ -110,13 +110,13 @@ def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int,
 
 SUFFIXES = (".csv", ".npy", ".npz")
 _PARSED = 1
-"""Version of the text parser. It is part of the cache key of parsed copies."""
+"""Version of the text parser, part of the cache key of parsed copies."""
 
 
 def find_descriptor_file(folder: str | Path, sequence: str, image: str) -> Path | None:
     """Return the descriptor file of an image: ``FOLDER/SEQ/IM`` plus a known suffix.
 
-    Return None if no such file exists. Raise an `InputError` if two files exist, such as `.csv` and `.npy`.
+    None if no such file exists. Raise an `InputError` if there are two, such as `.csv` and `.npy`.
     """
     found = [p for s in SUFFIXES if (p := Path(folder) / sequence / f"{image}{s}").is_file()]
     if len(found) > 1:
@@ -132,8 +132,8 @@ def read_descriptors(
     Args:
         path: A `.csv`, `.npy` or `.npz` file. Any other suffix is read as text.
         delimiter: Separator of a text file. If None, it is detected.
-        cache: Folder for parsed copies of text files. A copy is reused if the content of the text file has
-            not changed. If None, no copy is stored.
+        cache: Folder for parsed copies of text files. A copy is used if the text file still has the same
+            content. If None, no copy is stored.
 
     Raises:
         FormatError: Rows differ in length, a field is not a number, or an array has the wrong shape or type.
@@ -159,7 +159,7 @@ def read_descriptors(
 
 
 def parsed_copy(content: str, cache: str | Path, *, delimiter: str | None = None) -> Path:
-    """Return the path of the parsed copy of a text file with this content hash."""
+    """Return the path of the parsed copy of a text file whose content hash is `content`."""
     key = hash_json([_PARSED, content, delimiter])
     return Path(cache) / key[:2] / f"{key}.npy"
 
@@ -167,7 +167,7 @@ def parsed_copy(content: str, cache: str | Path, *, delimiter: str | None = None
 def write_descriptors(path: str | Path, values: NDArray[Any]) -> None:
     """Write descriptors as a comma-separated table.
 
-    Nine significant digits are written, enough to restore every float32 exactly.
+    Values have nine significant digits, enough to restore every float32 exactly.
     """
 
     def chunks() -> Iterator[bytes]:

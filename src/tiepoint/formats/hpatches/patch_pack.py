@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pack files: the pixels of all patch images of a dataset in one memory-mapped file.
 
-A pack consists of a start mark, the pixels of each strip at an offset that is a multiple of 65,536 bytes, a
-JSON table and a footer of 64 bytes. The footer has offset and length of the table (two little-endian 8-byte
-integers), the SHA-256 of the table, and an end mark. A missing end mark shows that the file is truncated. The
-table has a hash and a fast checksum for every strip.
+A pack consists of a start mark, the pixels of each strip, a JSON table and a footer of 64 bytes. Pixels start
+at multiples of 65,536 bytes. The table has a hash and a fast checksum for every strip. The footer has offset
+and length of the table (two little-endian 8-byte integers), the SHA-256 of the table, and an end mark. If the
+end mark is missing, the file is truncated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUFFIX = ".tiepack"
 FIRST, LAST = b"tiepoint pack 1\n", b"pack tiepoint 1\n"
 _END = struct.Struct("<QQ32s16s")
 _ALIGNED = 1 << 16
-"""Alignment of the strips in bytes. Every operating system can map memory at its multiples."""
+"""Alignment of the strips in bytes. Every operating system can map memory at multiples of it."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class PackedStrip:
     image: str
     count: int
     content: str
-    """SHA-256 of the PNG file. Cache keys contain it, so packing a dataset does not change them."""
+    """SHA-256 of the PNG file. It is part of cache keys, so packing a dataset does not change them."""
     size: int
     ctime_ns: int
-    """Time of the last status change of the PNG file; 0 if it changed just before it was packed."""
+    """Time of the PNG file's last status change in ns; 0 if the file changed just before it was packed."""
     pixels: str
     """SHA-256 of the pixels."""
     offset: int = 0
 
     @property
     def key(self) -> str:
-        """Key of the strip, ``SEQ/IM``."""
+        """Text ``SEQ/IM`` that identifies the strip."""
         return f"{self.sequence}/{self.image}"
 
 
@@ -62,13 +62,13 @@ class PatchPack:
     side: int
     strips: Mapping[str, PackedStrip]
     sums: Mapping[str, str]
-    """Checksum of the pixels of each strip."""
+    """Checksum of the pixels of each strip, by key."""
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def read(self, key: str) -> NDArray[np.uint8]:
         """Memory-map the patches of a strip, uint8 (count, side, side).
 
-        Writing to the array changes neither the file nor the arrays of other readers.
+        The array is private: writing to it does not change the file or other arrays.
 
         Raises:
             FormatError: The pixels do not match their checksum (verified on first access).
@@ -92,14 +92,14 @@ class PatchPack:
         return pixels.reshape(strip.count, self.side, self.side)
 
     def verify(self) -> Iterator[tuple[str, str | None]]:
-        """Yield (key, problem) for each strip. The problem is None if the pixels match their hash."""
+        """Yield (key, problem) for each strip. The problem is None if the pixels match their SHA-256."""
         for key, strip in self.strips.items():
             corrupt = hashlib.sha256(self._pixels(key).data).hexdigest() != strip.pixels
             yield key, "the pixels do not match their hash; pack the dataset again" if corrupt else None
 
 
 def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArray[np.uint8]]]) -> None:
-    """Write a pack file atomically. The `offset` of the given strips is ignored and recomputed."""
+    """Write a pack file atomically. The `offset` of the given strips is computed here."""
 
     def chunks() -> Iterator[bytes | memoryview]:
         table: list[PackedStrip] = []

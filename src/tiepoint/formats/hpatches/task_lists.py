@@ -2,7 +2,7 @@
 """Read and write HPatches v2 task files: `splits.json`, verification pairs, retrieval patches.
 
 A split names its test sequences, and optionally its training sequences. The order of the test sequences
-matters, because the official pairs were sampled by position in this list.
+matters, because the published pairs were sampled by position in this list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..text.identifiers import scan_fields, split_first_line
 
 @dataclass(frozen=True)
 class Split:
-    """Split of the sequences: its name, test sequences and optional training sequences.
+    """A split of the sequences: its name, test sequences and training sequences.
 
     `train` is None if the split defines no training sequences.
     """
@@ -36,9 +36,9 @@ class Split:
 
 
 def splits_file(folder: str | Path) -> Path | None:
-    """Return the path of ``splits.json`` in a folder of task files. None if it is missing.
+    """Return the path of ``splits.json`` for a folder of task files. None if it is missing.
 
-    The folder is searched first, then its sub-folder ``splits``, which the published tool uses.
+    The folder is searched first, then its sub-folder ``splits``, where the published tool has the file.
     """
     paths = (Path(folder) / "splits.json", Path(folder) / "splits" / "splits.json")
     return next((path for path in paths if path.is_file()), None)
@@ -78,10 +78,12 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
             raise FormatError(path, f"split {name!r}: {key!r} must be a list of sequence names")
         duplicates = sorted({s for s in names if names.count(s) > 1})
         if duplicates:
-            raise FormatError(path, f"split {name!r}: {key!r} has the duplicate sequence {duplicates[0]!r}")
+            raise FormatError(
+                path, f"split {name!r}: {key!r} has the duplicate sequence {duplicates[0]!r}; remove one"
+            )
         lists[key] = tuple(names)
     if not lists.get("test"):
-        raise FormatError(path, f"split {name!r}: the test list is empty")
+        raise FormatError(path, f"split {name!r}: the test list is empty; add sequences or remove the split")
     return Split(name, lists["test"], lists.get("train"))
 
 
@@ -105,9 +107,9 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class VerificationPairs:
-    """Pairs of patches, as columns (n,) for both patches of each pair.
+    """Pairs of patches as columns (n,), for the first and the second patch of each pair.
 
-    The columns are the index into `sequences`, the image number (0 to 5) and the patch index.
+    Columns are the index into `sequences`, the image number (0 to 5) and the patch index.
     """
 
     sequences: tuple[str, ...]
@@ -124,7 +126,7 @@ class VerificationPairs:
 
 @dataclass(frozen=True)
 class RefPatches:
-    """Patches of reference images, as columns (n,): the index into `sequences` and the patch index."""
+    """Patches of reference images as columns (n,): the index into `sequences`, and the patch index."""
 
     sequences: tuple[str, ...]
     seq: NDArray[np.int32]
@@ -137,7 +139,7 @@ class RefPatches:
 def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> VerificationPairs:
     """Read verification pairs from a CSV file.
 
-    `lengths` is the number of patches per sequence. If given, a patch that does not exist is an error.
+    If `lengths` (number of patches by sequence) is given, a patch that does not exist is an error.
     """
     table, names, numbers = _read(path, PAIRS_HEADER, "wnnwnn")
     pairs = VerificationPairs(
@@ -158,7 +160,7 @@ def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -
 def read_patches_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> RefPatches:
     """Read retrieval queries or distractors from a CSV file.
 
-    `lengths` is the number of patches per sequence. If given, a patch that does not exist is an error.
+    If `lengths` (number of patches by sequence) is given, a patch that does not exist is an error.
     """
     table, names, numbers = _read(path, PATCHES_HEADER, "wn")
     patches = RefPatches(table, names[:, 0].copy(), numbers[:, 1].copy())
@@ -175,7 +177,7 @@ def _read(
         raise FormatError(path, f"expected the header {header!r}, found {head[:80]!r}", line=1)
     fields = scan_fields(rest, pattern, path=path, first_line=2)
     if not fields.rows:
-        raise FormatError(path, "has no rows after the header")
+        raise FormatError(path, "has no rows after the header; write at least one")
     shape = (fields.rows, len(pattern))
     numbers = fields.numbers.reshape(shape)
     large = np.flatnonzero(numbers > np.iinfo(np.int32).max)
@@ -206,13 +208,13 @@ def _check_indices(
 
 
 def pairs_csv_chunks(pairs: VerificationPairs) -> Iterator[bytes]:
-    """Yield the bytes of a verification CSV file in chunks."""
+    """Yield the content of a verification CSV file in chunks of bytes."""
     columns = [pairs.seq1, pairs.image1, pairs.index1, pairs.seq2, pairs.image2, pairs.index2]
     return _chunks(PAIRS_HEADER, "wnnwnn", pairs.sequences, columns)
 
 
 def patches_csv_chunks(patches: RefPatches) -> Iterator[bytes]:
-    """Yield the bytes of a retrieval CSV file in chunks."""
+    """Yield the content of a retrieval CSV file in chunks of bytes."""
     return _chunks(PATCHES_HEADER, "wn", patches.sequences, [patches.seq, patches.index])
 
 

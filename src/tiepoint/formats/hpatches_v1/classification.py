@@ -25,7 +25,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class PatchPairs:
-    """Pairs of patches that refer to one list of image names ``SEQ.IM``.
+    """Pairs of patches. The patches refer to a common list of image names ``SEQ.IM``.
 
     `labels` is None if the file has no labels.
     """
@@ -136,7 +136,7 @@ def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
 class LabelledPairs:
     """Pairs of a classification benchmark in file order, with ground truth.
 
-    `parts` and `sizes` are the names and sizes of the benchmark's pair lists.
+    `parts` has the names of the benchmark's pair lists, and `sizes` their numbers of pairs.
     """
 
     name: str
@@ -165,9 +165,9 @@ def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_
 def load_classification(path: str | Path, counts: Mapping[str, int] | None = None) -> LabelledPairs:
     """Read a classification `.benchmark` file with its pairs and ground truth.
 
-    The ground truth is read from the `.labels` file in the same folder. If that file is missing or empty, the
-    third column of each `.pairs` file is used. Without a third column, patches correspond if sequence and
-    index are equal.
+    The ground truth is read from the `.labels` file in the same folder, or else from the third column of each
+    `.pairs` file. Without both, patches correspond if sequence and index are equal. An empty `.labels` file
+    counts as missing.
 
     Raises:
         FormatError: A file is invalid, or there is no positive or no negative pair.
@@ -189,7 +189,9 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
             raise FormatError(labels_path, reason, line=int(wrong[0]) + 1)
     if labels.all() or not labels.any():
         kind = "negative" if labels.all() else "positive"
-        raise FormatError(p, f"has {len(pairs)} pairs, but no {kind} one; a score needs both kinds")
+        raise FormatError(
+            p, f"has {len(pairs)} pairs, but no {kind} one; add one, because a score needs both kinds"
+        )
     names, sizes = tuple(part.stem for part in benchmark.pairs), tuple(len(part) for part in lists)
     return LabelledPairs(p.stem, pairs, labels, names, sizes)
 
@@ -205,7 +207,7 @@ def write_classification_labels(path: str | Path, labels: NDArray[np.bool_]) -> 
 
 
 def refuse_nan(path: str | Path, values: NDArray[np.float64], on_nan: str, line: int | None = None) -> None:
-    """Replace NaN by infinity in place if `on_nan` is "miss"; otherwise raise a `FormatError` for NaN."""
+    """Replace NaN by infinity in place if `on_nan` is "miss". Otherwise raise a `FormatError` for NaN."""
     bad = np.flatnonzero(np.isnan(values))
     if not bad.size:
         return
@@ -248,7 +250,7 @@ def read_distances(
 def lengths_in_lists(benchmarks: Iterable[Path]) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the number of patches of each sequence in pair lists, and the names of the images.
 
-    The number is the smallest possible: the highest index in the lists plus one.
+    The lists only give a lower bound, which is returned: the highest index plus one.
     """
     lengths: dict[str, int] = {}
     images: dict[str, None] = {}
@@ -265,7 +267,7 @@ def lengths_in_lists(benchmarks: Iterable[Path]) -> tuple[dict[str, int], tuple[
 
 
 def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:
-    """Return the names of the missing `.results` files of a benchmark. Empty if its results are complete."""
+    """Return the names of a benchmark's missing `.results` files. Empty if its results are complete."""
     root = Path(folder)
     lists = [f"{name}.results" for name in benchmark.parts if not (root / f"{name}.results").is_file()]
     return [] if (root / f"{benchmark.name}.results").is_file() else lists
@@ -276,9 +278,9 @@ def read_classification_results(
 ) -> NDArray[np.float64]:
     """Read the dissimilarities of a benchmark's pairs from a results folder.
 
-    Reads ``BENCHMARK.results`` if it exists. Otherwise reads one file per pair list
+    The function reads ``BENCHMARK.results`` if it exists, and otherwise one file per pair list
     (``train_easy_pos.results``, …). If a pair list has the name of the benchmark, ``BENCHMARK.results`` is
-    ambiguous. It counts as the file of that list if the files of all other lists exist.
+    ambiguous. It is then the file of that list if the files of all other lists exist.
     """
     root = Path(folder)
     combined = root / f"{benchmark.name}.results"

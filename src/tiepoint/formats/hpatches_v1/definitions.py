@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read, write and find `.benchmark` files of 2016, which define the tasks.
 
-A classification file has the names of `.pairs` files in the same folder, one per line. All their pairs are
-scored together. A matching file has ``SEQ.IM,SEQ.IM`` on each line, reference image first. A retrieval file
-has the images of the pool, comma-separated, on the first line, then one query patch per line. ``#`` starts a
-comment in all files.
+* A classification file has names of `.pairs` files in the same folder, one per line. All their pairs are
+  scored together.
+* A matching file has ``SEQ.IM,SEQ.IM`` on each line, reference image first.
+* A retrieval file has the comma-separated images of the pool on the first line, then one query patch per
+  line.
+
+``#`` starts a comment in all files.
 """
 
 from __future__ import annotations
@@ -56,8 +59,8 @@ class RetrievalBenchmark:
 def without_comments(path: str | Path) -> Iterator[bytes]:
     """Yield the content of a file without comments.
 
-    Lines that have only a comment are removed. A `FormatError` raised inside the block is changed to refer to
-    the line number in the original file.
+    Lines that have only a comment are removed. If a `FormatError` is raised inside the block, its line number
+    is changed to that in the original file.
     """
     data = read_bytes(path)
     if b"#" not in data:
@@ -109,7 +112,7 @@ def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> 
         if len(set(pairs)) != len(pairs):
             first = {pair: i for i, pair in reversed(list(enumerate(pairs)))}
             line = next(i for i, pair in enumerate(pairs) if first[pair] != i)
-            raise FormatError(path, f"duplicate pair {','.join(pairs[line])}", line=line + 1)
+            raise FormatError(path, f"duplicate pair {','.join(pairs[line])}; remove one", line=line + 1)
         if counts is not None:
             check_images(names, counts, path=path, line_of=lambda i: i // 2 + 1)
             for line, (a, b) in enumerate(pairs, 1):
@@ -127,7 +130,7 @@ def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = No
     if len(pool.table) != len(pool.names):
         code, times = np.unique(pool.names, return_counts=True)
         name = pool.table[code[times > 1][0]]
-        raise FormatError(path, f"the pool has the duplicate image {name!r}", line=1)
+        raise FormatError(path, f"the pool has the duplicate image {name!r}; remove one", line=1)
     if counts is not None:
         check_images(pool.table, counts, path=path, line_of=lambda _: 1)
     return pool.table
@@ -149,7 +152,12 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
     outside = set(fields.table) - set(pool)
     if outside:
         i = next(i for i, code in enumerate(fields.names) if fields.table[code] in outside)
-        raise FormatError(path, f"query {queries.id(i)!r} belongs to an image outside the pool", line=i + 2)
+        raise FormatError(
+            path,
+            f"query {queries.id(i)!r} belongs to an image outside the pool; add the image or remove "
+            "the query",
+            line=i + 2,
+        )
     queries = recode(queries, pool)
     if counts is not None:
         check_patch_ids(queries, counts, path=path, line_of=lambda i: i + 2)
@@ -158,7 +166,7 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
     repeated = np.flatnonzero(first[inverse.ravel()] != np.arange(len(queries)))
     if repeated.size:
         i = int(repeated[0])
-        raise FormatError(path, f"duplicate query {queries.id(i)!r}", line=i + 2)
+        raise FormatError(path, f"duplicate query {queries.id(i)!r}; remove one", line=i + 2)
     return RetrievalBenchmark(Path(path).stem, pool, queries)
 
 
@@ -178,10 +186,10 @@ def write_retrieval(path: str | Path, benchmark: RetrievalBenchmark) -> None:
 
 
 def task_of(path: str | Path) -> str:
-    """Detect the task of a `.benchmark` file from its content.
+    """Return the task of a `.benchmark` file, detected from its content.
 
     A classification file names `.pairs` files. A retrieval file has a patch name (two dots) on its second
-    line. A matching file has images only.
+    line. A matching file has only image names.
     """
     with without_comments(path) as data:
         lines = lines_of(data, path)
@@ -199,15 +207,15 @@ def task_of(path: str | Path) -> str:
 def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[Path]:
     """Return the `.benchmark` files of a task below a folder, sorted by name.
 
-    Searches ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER``, and returns the files of the first
-    folder that has any. Files in ``FOLDER`` itself are selected by their content. `pattern` selects files by
-    name, with or without the suffix (``train_*``, ``train_easy_illum.benchmark``).
+    The function searches ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER``, and returns the files of
+    the first folder that has any. In ``FOLDER`` itself, the content of a file determines its task. `pattern`
+    selects files by name, with or without the suffix (``train_*``, ``train_easy_illum.benchmark``).
     """
     root = Path(folder)
     if task not in TASKS:
         raise UnknownNameError("2016 task", task, TASKS)
     if not root.is_dir():
-        raise InputError(f"the task folder {root} does not exist")
+        raise InputError(f"the task folder {root} does not exist; pass the folder of the .benchmark files")
     found: list[Path] = []
     for folder in (root / task, root / "benchmarks" / task, root):
         found = sorted(folder.glob("*.benchmark"))
@@ -229,12 +237,12 @@ def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[P
 def result_folders(folder: str | Path, task: str) -> dict[str, Path]:
     """Return the folders with `.results` files of a task, by descriptor name.
 
-    Searches ``FOLDER/DESC/TASK``, ``FOLDER/TASK/DESC``, ``FOLDER/TASK`` and ``FOLDER``. In the last two, the
-    name of FOLDER is used as descriptor name.
+    The function searches ``FOLDER/DESC/TASK``, ``FOLDER/TASK/DESC``, ``FOLDER/TASK`` and ``FOLDER``. In the
+    last two cases, the name of FOLDER is the descriptor name.
     """
     root = Path(folder)
     if not root.is_dir():
-        raise InputError(f"the results folder {root} does not exist")
+        raise InputError(f"the results folder {root} does not exist; pass the folder of the .results files")
     found: dict[str, Path] = {}
     for path in sorted(root.glob(f"*/{task}")):
         if any(path.glob("*.results")):

@@ -26,7 +26,7 @@ from .patch_ids import split_image
 def matching_truth(
     benchmark: MatchingBenchmark, counts: Mapping[str, int], labels: str | Path | None = None
 ) -> list[NDArray[np.int64]]:
-    """Return the ground truth of each image pair: the target index of every reference patch, (N,).
+    """Return the ground truth of each image pair: for every reference patch, the index of its target, (n,).
 
     Without a `.labels` file, patch k of one image corresponds to patch k of the other.
 
@@ -91,7 +91,7 @@ def write_matching_labels(
 
 @dataclass(frozen=True)
 class NeighbourList:
-    """Patches of image `b` with the nearest descriptors, for each patch of image `a`.
+    """Nearest descriptors of one image pair: for each patch of image `a`, the ranked patches of image `b`.
 
     ``index[k, i]`` is the neighbour of rank k + 1 of patch i.
     """
@@ -107,8 +107,8 @@ def iter_matching_results(
 ) -> Iterator[NeighbourList]:
     """Yield the neighbours of each image pair of a results file, one pair at a time to save memory.
 
-    Each block must have an even number of lines of equal length. Indices must be integers, unique per patch
-    and, if `counts` is given, inside the target image. Dissimilarities must not decrease.
+    Each image pair must have an even number of lines of equal length. Indices must be integers, unique per
+    patch and, if `counts` is given, inside the target image. Dissimilarities must not decrease.
     """
     head: tuple[str, str] | None = None
     block: list[bytes] = []
@@ -122,7 +122,9 @@ def iter_matching_results(
                 raise FormatError(path, "empty line; remove it", line=blank)
             images = _header(line)
             if images is None and head is None:
-                raise FormatError(path, "expected a pair of images SEQ.IM,SEQ.IM first", line=number)
+                raise FormatError(
+                    path, "expected a pair of images SEQ.IM,SEQ.IM on the first line", line=number
+                )
             if images is None:
                 block.append(line)
                 continue
@@ -135,7 +137,7 @@ def iter_matching_results(
 
 
 def _header(line: bytes) -> tuple[str, str] | None:
-    """Return the two images of a header line. None for other lines.
+    """Return the two images of a header line, or None for other lines.
 
     A number with a decimal point is not an image name.
     """
@@ -193,7 +195,11 @@ def _block(
     order = np.sort(np.where(np.isfinite(distance), index, -1 - np.arange(len(index))[:, None]), axis=0)
     repeated = np.flatnonzero((order[1:] == order[:-1]).any(axis=0))
     if repeated.size:
-        raise FormatError(path, f"reference patch {repeated[0]} has the same target twice", line=start + 1)
+        raise FormatError(
+            path,
+            f"reference patch {repeated[0]} has the same target twice; list each target once",
+            line=start + 1,
+        )
     return NeighbourList(a, b, index, distance)
 
 
@@ -209,16 +215,18 @@ def read_matching_results(
     for block in iter_matching_results(path, counts, on_nan=on_nan):
         pair = (block.a, block.b)
         if pair in found:
-            raise FormatError(path, f"duplicate pair {block.a},{block.b}")
+            raise FormatError(path, f"duplicate pair {block.a},{block.b}; remove one")
         if pair not in expected:
-            raise FormatError(path, f"the pair {block.a},{block.b} is not in {benchmark.name}.benchmark")
+            raise FormatError(
+                path, f"the pair {block.a},{block.b} is not in {benchmark.name}.benchmark; remove it"
+            )
         found[pair] = block
     missing = [pair for pair in benchmark.pairs if pair not in found]
     if missing:
         first = ",".join(missing[0])
         raise FormatError(
             path,
-            f"{len(missing)} of {len(benchmark.pairs)} pairs are missing; the first missing pair is {first}",
+            f"{len(missing)} of {len(benchmark.pairs)} pairs are missing; add them, starting with {first}",
         )
     return [found[pair] for pair in benchmark.pairs]
 

@@ -16,7 +16,7 @@ from ...core.errors import FormatError, InputError
 
 @dataclass(frozen=True)
 class PatchList:
-    """List of patches as integer arrays. Patch i has index ``index[i]`` in image ``images[image[i]]``.
+    """List of patches as integer arrays: patch i is patch ``index[i]`` of image ``images[image[i]]``.
 
     >>> PatchList(("v_wall.ref",), np.zeros(1, np.int32), np.array([7])).id(0)
     'v_wall.ref.7'
@@ -63,7 +63,7 @@ def sequence_codes(images: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.i
 
 
 def unknown_image(name: str, counts: Mapping[str, int]) -> str:
-    """Return a message that says whether the sequence or only the image is unknown."""
+    """Return an error message that states whether the sequence or only the image is unknown."""
     sequence, image = split_image(name)
     sequences = sorted({n.partition(".")[0] for n in counts})
     if sequence not in sequences:
@@ -105,7 +105,7 @@ def check_patch_ids(
 
 
 def recode(patches: PatchList, images: Sequence[str]) -> PatchList:
-    """Renumber image indices to refer to `images`, which must contain all of `patches.images`."""
+    """Return the patches with image indices that refer to `images`, which must contain all their images."""
     code = {name: i for i, name in enumerate(images)}
     try:
         table = np.array([code[name] for name in patches.images], np.int32)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read and write files of the 2016 retrieval benchmark: `.labels` and `.results`.
 
-A `.labels` file starts with the first line of the benchmark file. Then each query has one line: the query,
-followed by its corresponding patches. ``#`` starts a comment.
+A `.labels` file starts with the pool, the first line of the benchmark file. Then each query has one line: the
+query, followed by its corresponding patches. ``#`` starts a comment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
 @dataclass(frozen=True)
 class Relevant:
-    """Relevant patches of all queries. Query q has the rows ``offsets[q]:offsets[q + 1]``.
+    """Relevant patches of all queries. Those of query q are in rows ``offsets[q]:offsets[q + 1]``.
 
     The query itself is not included.
     """
@@ -35,8 +35,7 @@ class Relevant:
 def retrieval_truth(benchmark: RetrievalBenchmark, labels: str | Path | None = None) -> Relevant:
     """Return the relevant patches of every query.
 
-    Without a `.labels` file, these are the patches of the same index in the other images of the same
-    sequence.
+    Without a `.labels` file, these are the patches of the query's index in the other images of its sequence.
     """
     queries = benchmark.queries
     if labels is not None:
@@ -84,7 +83,7 @@ def _check_images_in_pool(path: str | Path, fields: FieldTable, pool: tuple[str,
     if outside:
         field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])
         line = int(np.searchsorted(fields.offsets, field, side="right")) + 1
-        raise FormatError(path, f"image {outside[0]!r} is not in the pool", line=line)
+        raise FormatError(path, f"image {outside[0]!r} is not in the pool; correct the image name", line=line)
 
 
 def write_retrieval_labels(path: str | Path, benchmark: RetrievalBenchmark, relevant: Relevant) -> None:
@@ -108,15 +107,15 @@ def check_relevant(path: str | Path, relevant: Relevant, counts: Mapping[str, in
 
 
 NEIGHBOURS = 51
-"""Patches per row, including the query."""
+"""Number of patches per row, including the query."""
 
 
 @dataclass(frozen=True)
 class Rankings:
     """Ranked patches of every query, nearest descriptor first.
 
-    Patches are given by image indices into `pool` and patch indices, both (queries, neighbours). Column 0 is
-    the query itself.
+    A patch is an image index into `pool` and a patch index, each (queries, neighbours). Column 0 is the
+    query.
     """
 
     pool: tuple[str, ...]
@@ -133,9 +132,8 @@ def read_retrieval_results(
 ) -> Rankings:
     """Read the rankings of a benchmark's queries, in the order of the benchmark.
 
-    The pool must equal the pool of the benchmark. Every query has one row; the rows may be in any order. A
-    row starts with the query and has `neighbours` distinct patches of the pool, or fewer if the pool is
-    smaller.
+    The file must have the pool of the benchmark and one row for every query, in any order. A row starts with
+    the query and has `neighbours` distinct patches of the pool, or fewer if the pool is smaller.
     """
     head, rest = split_first_line(read_bytes(path))
     if not head:
@@ -160,7 +158,7 @@ def read_retrieval_results(
         row, column = map(int, repeated[0])
         number, code = divmod(int(key[row, column]), len(benchmark.pool))
         patch = f"{benchmark.pool[code]}.{number}"
-        raise FormatError(path, f"duplicate patch {patch} in the row", line=row + 2)
+        raise FormatError(path, f"duplicate patch {patch} in the row; list each patch once", line=row + 2)
     return Rankings(benchmark.pool, image[order], index[order])
 
 
@@ -188,7 +186,9 @@ def _rows_of_queries(
     missing = [i for i in range(len(queries)) if i not in rows]
     if missing:
         first = queries.id(missing[0])
-        raise FormatError(path, f"{len(missing)} of {len(queries)} queries have no row; the first is {first}")
+        raise FormatError(
+            path, f"{len(missing)} of {len(queries)} queries have no row; add them, starting with {first}"
+        )
     return [rows[i] for i in range(len(queries))]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numba functions of the PNG reader: concatenate data chunks, undo row filters."""
+"""Numba functions of the PNG reader: concatenate data chunks and undo row filters."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _gather(data: Bytes, out: Bytes, tables: Bytes) -> int:
 
 
 def gather_data(data: bytes, out: NDArray[np.uint8]) -> int:
-    """Copy the bodies of all IDAT chunks of a PNG file to `out`. Return their total length.
+    """Copy the content of all IDAT chunks of a PNG file to `out`. Return its total length.
 
-    Returns -1 if a chunk is truncated or its checksum is wrong. One call processes all chunks. With several
-    threads, acquiring the interpreter lock for every chunk would cost more than the checksums.
+    Return -1 if a chunk is truncated or its checksum is wrong. One call processes all chunks, because
+    acquiring the interpreter lock for each chunk would cost several threads more time than the checksums.
 
     >>> import zlib
     >>> body = b"IDATxyz"
@@ -142,7 +142,7 @@ def _add_paeth(given: Bytes, above: Bytes, own: Bytes, step: int) -> None:
 def _add_paeth_twice(given: Bytes, below: Bytes, above: Bytes, own: Bytes, next_own: Bytes) -> None:
     """Undo the Paeth filter of two rows of 1-byte pixels in one loop.
 
-    The second row is processed one byte behind the first, so that the CPU can work on both rows in parallel.
+    The second row is processed one byte behind the first, so the CPU can work on both rows in parallel.
     """
     left, corner, lower, lower_corner = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
     for i in range(own.size):

@@ -43,7 +43,10 @@ def luma8(rgb: NDArray[np.uint8], gamma: int = 0) -> NDArray[np.uint8]:
 
 
 def luma16(rgb: NDArray[np.uint16], gamma: int = 0) -> NDArray[np.uint8]:
-    """Convert 16-bit colours (h, w, 3) to uint8 grey (h, w): the high byte of the rounded sum.
+    """Convert 16-bit colours (h, w, 3) to uint8 grey (h, w).
+
+    The weighted sum is that of `luma8`, rounded, of which the high byte is returned. `gamma` is as for
+    `luma8`.
 
     >>> luma16(np.array([[[65535, 0, 0], [0x1280, 0x1280, 0x1280]]], np.uint16)).tolist()
     [[76, 18]]
@@ -70,7 +73,7 @@ def _is_grey(rgb: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _inverse(gamma: int) -> int:
-    """Return 1/gamma as a fixed-point number. Return 0 if it overflows."""
+    """Return 1/gamma as a fixed-point number (times 100,000). Return 0 if it overflows."""
     inverse = math.floor(1e10 / gamma + 0.5)
     return inverse if inverse <= _MAX_FIXED else 0
 
@@ -84,7 +87,7 @@ def _matters(gamma: int) -> bool:
 
 
 def _exponents(gamma: int) -> tuple[int, int]:
-    """Return the exponents that convert to linear light and back, both times 100,000."""
+    """Return the exponents that convert to linear light and back, each times 100,000."""
     inverse = _inverse(gamma)
     return inverse, _inverse(inverse) if inverse else gamma
 
@@ -108,7 +111,7 @@ def _table16(exponent: int) -> NDArray[np.int64]:
 
 
 def _table16_to_8(gamma: int) -> NDArray[np.int64]:
-    """Return a table of the 8-bit values for the upper 11 bits of a 16-bit grey pixel."""
+    """Return the 8-bit grey value for each value of the upper 11 bits of a 16-bit grey pixel."""
     top = (1 << (16 - _SHIFT)) - 1
     product = math.floor(gamma * 1e-5 * _inverse(gamma) + 0.5) or _ONE
     bounds = _power((np.arange(255) * 257 + 128) / 65535.0, 65535, product)
@@ -119,11 +122,13 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
     """Read the raw values of a mask, uint8 (height, width).
 
     Grey values of 1, 2 and 4 bits are scaled to 0..255. 16-bit values are reduced to their high byte. Palette
-    indices are converted to colours, alpha is dropped, and colours are converted to luma in libpng's
+    indices are converted to colours, alpha is dropped, and colours are converted to grey in libpng's
     fixed-point arithmetic (see `luma8`). The result is bit-identical to ``cv2.imread(path,
-    IMREAD_GRAYSCALE)`` of OpenCV 5.0.0. The exception is interlaced 16-bit colour, where luma is computed
-    from the high bytes only. Trap: the values 0 and 1 are not scaled to 0 and 255. `tiepoint` warns when it
-    scores such masks. If a workspace `space` is given, a plain grey mask is read into its array `name`.
+    IMREAD_GRAYSCALE)`` of OpenCV 5.0.0, except for interlaced 16-bit colour, where grey is computed from the
+    high bytes only.
+
+    Trap: the values 0 and 1 are not scaled to 0 and 255. tiepoint warns when it scores such masks. If a
+    workspace `space` is given, a plain grey mask is read into its array `name`.
 
     Raises:
         FormatError: The file is not a readable PNG, or is too short for its size in pixels.
@@ -152,7 +157,7 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
 
 
 def _by_rows(mix: Callable[[NDArray[Any]], NDArray[np.uint8]], values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Convert colours to grey in bands of rows to save memory."""
+    """Convert colours to grey by the function `mix`, in bands of rows to save memory."""
     step = max(1, BAND // values.shape[1])
     if len(values) <= step:
         return mix(values[..., :3])
@@ -184,7 +189,7 @@ def _decode(path: str | Path, data: bytes) -> NDArray[np.uint8]:
                 image = image.convert("RGB")
             return np.array(image, np.uint8)
     except UnidentifiedImageError as e:
-        raise FormatError(path, "is not a readable PNG: its chunks are corrupt") from e
+        raise FormatError(path, "is not a readable PNG: its chunks are corrupt; copy it again") from e
     except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
         raise FormatError(path, f"is not a readable PNG: {e}") from e
 

@@ -19,13 +19,13 @@ from ...core.errors import FormatError
 from ..sniff import sniff
 
 PIXELS = 64_000_000
-"""Number of pixels (of up to three bytes) that any file may have, independent of its size."""
+"""Number of pixels (of up to three bytes) that every file may have, however small it is."""
 PIXELS_PER_BYTE = 8
 """Additional pixels allowed per byte of the file. Real images have one or two pixels per byte."""
 MAX_PIXELS = 178_956_970
-"""Limit on the pixels of any image, equal to Pillow's limit."""
+"""Maximum number of pixels of any image, equal to Pillow's limit."""
 BAND = 1 << 22
-"""Number of pixels to convert at a time, which bounds the memory for temporary arrays."""
+"""Number of pixels that are converted at a time, which limits the memory for temporary arrays."""
 
 
 def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel_bytes: int = 3) -> None:
@@ -43,7 +43,11 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     width, height = size
     limit = min(MAX_PIXELS, (PIXELS + PIXELS_PER_BYTE * file_bytes) * 3 // max(3, pixel_bytes))
     if width * height > limit:
-        raise FormatError(path, f"has {width} x {height} pixels in {file_bytes} bytes; the limit is {limit}")
+        raise FormatError(
+            path,
+            f"has {width} x {height} pixels in {file_bytes} bytes; the limit is {limit}, so save a "
+            "smaller image",
+        )
 
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -82,7 +86,7 @@ class PngHeader(NamedTuple):
 
 
 def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool = True) -> PngHeader:
-    """Parse the header of a PNG of any type and check it against the file size.
+    """Parse the header of a PNG of any type, and compare it with the file size.
 
     If `limited`, the limits of `check_pixels` apply too.
 
@@ -93,20 +97,23 @@ def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool 
         raise FormatError(path, sniff(head) or "is not a PNG file")
     width, height, depth, colour, _, _, interlace = struct.unpack_from(">IIBBBBB", head, 16)
     if colour not in _CHANNELS:
-        raise FormatError(path, f"corrupt PNG: unknown colour type {colour}")
+        raise FormatError(path, f"corrupt PNG: unknown colour type {colour}; copy the file again")
     row_bytes = (width * depth * _CHANNELS[colour] + 7) // 8
     if not width or not height or height * row_bytes > MAX_DEFLATE_RATIO * file_bytes:
-        raise FormatError(path, f"corrupt PNG: {file_bytes} bytes are too few for {width} x {height} pixels")
+        raise FormatError(
+            path,
+            f"corrupt PNG: {file_bytes} bytes are too few for {width} x {height} pixels; copy the file again",
+        )
     if limited:
         check_pixels(path, (width, height), file_bytes, depth * _CHANNELS[colour] // 8)
     return PngHeader(int(width), int(height), int(depth), int(colour), bool(interlace))
 
 
 def png_gamma(data: bytes) -> int:
-    """Return the gamma of a PNG, times 100,000. Return 0 if the file has no gamma.
+    """Return the gamma of a PNG, times 100,000, or 0 if the file has no gamma.
 
     Only chunks before the palette and the pixel data are searched. An ``sRGB`` chunk means 45455 and
-    overrides ``gAMA``. Checksums are not verified here, but by the decoder.
+    overrides ``gAMA``. The decoder verifies checksums, this function does not.
     """
     gamma, at = 0, len(SIGNATURE)
     while at + 12 <= len(data):
@@ -134,7 +141,7 @@ _STEP = 1 << 17
 def allow_large_images() -> None:
     """Disable Pillow's warning about images above 89 million pixels for the rest of the process.
 
-    The warning is not enabled again, because changing warning filters temporarily is not thread-safe.
+    The warning stays disabled, because changing warning filters temporarily is not thread-safe.
     """
     from PIL import Image
 
@@ -170,7 +177,7 @@ def decode_plain(
     raw = _inflate(path, packed[:count], height * (1 + row_bytes))
     rows = raw.reshape(height, 1 + row_bytes)
     if rows[:, 0].max(initial=0) > 4:
-        raise FormatError(path, "corrupt PNG: unknown filter type of a row")
+        raise FormatError(path, "corrupt PNG: unknown filter type of a row; copy the file again")
     out = np.empty((height, row_bytes), np.uint8) if out is None else out
     undo_filters(rows, out, kind.pixel_bytes)
     return out
@@ -186,13 +193,13 @@ def _raise_chunk_error(path: str | Path, data: bytes) -> NoReturn:
             raise FormatError(path, "truncated PNG chunk")
         body = view[at + 8 : end - 4]
         if zlib.crc32(body, zlib.crc32(kind)) != struct.unpack_from(">I", data, end - 4)[0]:
-            raise FormatError(path, f"corrupt PNG: wrong checksum of chunk {kind!r}")
+            raise FormatError(path, f"corrupt PNG: wrong checksum of chunk {kind!r}; copy the file again")
         at = end
-    raise FormatError(path, "truncated PNG: the end chunk is missing")
+    raise FormatError(path, "truncated PNG: the end chunk is missing; copy the file again")
 
 
 def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Inflate compressed bytes into a buffer that each thread reuses.
+    """Inflate compressed bytes into a buffer that each thread reuses. Return the `size` bytes.
 
     Allocating and freeing megabytes in several threads would cost more time than inflating. The system's zlib
     writes into the buffer in one call without the interpreter lock. Python's zlib is used if there is no

@@ -66,9 +66,7 @@ def read_size(path: str | Path) -> tuple[int, int]:
 
 
 def read_orientation(path: str | Path) -> int:
-    """Return the EXIF orientation of an image, 1 to 8.
-
-    Return 1 (upright) if EXIF data is missing or corrupt.
+    """Return the EXIF orientation of an image, 1 to 8. It is 1 (upright) if EXIF data is missing or corrupt.
 
     `read_image` never applies the orientation. In a PNG, only metadata before the pixels is read.
     """
@@ -85,8 +83,9 @@ def read_orientation(path: str | Path) -> int:
 def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Convert an RGB image (h, w, 3) to grey: (299 R + 587 G + 114 B + 500) // 1000.
 
-    R = G = B = v gives v exactly. A grey image (h, w) is returned unchanged. Trap: image libraries that read
-    grey directly round differently for each file format. Load RGB and call this function instead.
+    Grey pixels R = G = B = v become exactly v. A grey image (h, w) is returned unchanged. Trap: image
+    libraries that read grey directly round differently for each file format. Load RGB and call this function
+    instead.
 
     >>> to_grey(np.array([[[255, 0, 0], [7, 7, 7]]], dtype=np.uint8)).tolist()
     [[76, 7]]
@@ -143,4 +142,6 @@ def _open_image(path: str | Path, *, load: bool = True) -> Image.Image:
     except PermissionError as e:
         raise FormatError(path, f"cannot be read: {e.strerror}") from e
     except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
-        raise FormatError(path, f"the image cannot be decoded, it may be truncated ({e})") from e
+        raise FormatError(
+            path, f"the image cannot be decoded and may be truncated ({e}); copy it again"
+        ) from e

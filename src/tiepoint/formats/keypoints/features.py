@@ -30,11 +30,11 @@ _ARRAYS = ("keypoints", "descriptors", "scores", "valid")
 _KEYPOINT_COLUMNS = (*COLUMNS, "score", "scores")
 
 EXPORTED = {"tiepoint_keypoints": "keypoints", "tiepoint_valid": "valid"}
-"""Datasets that `tiepoint export` adds to features of hloc: all columns of keypoints, and validity."""
+"""Datasets that `tiepoint export` adds to hloc features, with all keypoint columns and the validity mask."""
 
 
 class StoredFeatures(NamedTuple):
-    """Features of one image: keypoints, descriptors (n, d), validity or None, and dtype of the positions."""
+    """Features of one image: keypoints, descriptors (n, d), validity mask or None, dtype of the positions."""
 
     keypoints: Keypoints
     descriptors: Array
@@ -53,14 +53,14 @@ def read_features(path: Path) -> StoredFeatures:
     arrays = read_npz(path, _ARRAYS)
     for name in ("keypoints", "descriptors"):
         if name not in arrays:
-            raise FormatError(path, f"has no array {name!r}; its arrays are {', '.join(arrays) or 'none'}")
+            raise FormatError(path, f"has no array {name!r}, only {', '.join(arrays) or 'none'}; add it")
     return _from_arrays(arrays, path)
 
 
 def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
-    """Read the features of an image from an HDF5 file.
+    """Read the features of an image from its group in an HDF5 file.
 
-    If both dimensions equal the number of keypoints, descriptors are read as (d, n), as in hloc.
+    Descriptors are read as (d, n), as in hloc, also if both dimensions equal the number of keypoints.
     """
     with hdf5.open_hdf5(path) as file:
         names = [n for n in ("keypoints", "descriptors", "scores", *EXPORTED) if n in file[group]]
@@ -100,7 +100,7 @@ def _from_arrays(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
 
 
 def upright(descriptors: Array, rows: int) -> Array:
-    """Return descriptors as (n, d). Transpose them if only their columns match the number of keypoints.
+    """Return descriptors as (n, d), where n is `rows`. Transpose them if only the columns match n.
 
     >>> upright(np.zeros((128, 5)), 5).shape, upright(np.zeros((5, 128)), 5).shape
     ((5, 128), (5, 128))
@@ -131,7 +131,7 @@ def _from_csv(path: Path) -> StoredFeatures:
         values = {n: frame[n].to_numpy(np.float64) for n in frame.columns if n in _KEYPOINT_COLUMNS}
         descriptors = frame[rest].to_numpy(np.float64)
     except (TypeError, ValueError, OverflowError) as e:
-        raise FormatError(path, f"contains a value that is not a number ({e})") from e
+        raise FormatError(path, f"contains a value that is not a number ({e}); correct it") from e
     angle = values.get("angle", np.full(len(frame), np.nan))
     response = next((values[n] for n in ("response", "score", "scores") if n in values), 0.0)
     keypoints = Keypoints.at(
@@ -144,9 +144,10 @@ def _from_csv(path: Path) -> StoredFeatures:
 
 
 def write_hloc_features(path: Path, images: Iterable[tuple[str, Mapping[str, Array]]]) -> None:
-    """Write features of images in the layout of hloc: arrays ``keypoints`` (n, 7), ``values``, ``valid``.
+    """Write features of images in the layout of hloc.
 
-    `read_hdf5_features` restores the arrays bit-identically from extra datasets that hloc ignores.
+    Each image has the arrays ``keypoints`` (n, 7), ``values`` and ``valid``. `read_hdf5_features` restores
+    them bit-identically from extra datasets that hloc ignores.
     """
     keypoints, valid = EXPORTED
     with hdf5.new_hdf5(path) as file:

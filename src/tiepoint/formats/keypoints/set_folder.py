@@ -26,13 +26,13 @@ VERSION = 1
 _MAX_HEADER_BYTES = 1 << 27
 _INTEGERS = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
 REPLACED = ".old-"
-"""Name prefix of a folder while it is replaced."""
+"""Name prefix of the old folder while a keypoint set is replaced."""
 SETS = "keypoint_sets"
 """Name of the folder in a store that has one sub-folder per keypoint set."""
 
 
 def sets_below(root: Path) -> dict[str, Path]:
-    """Return the folders of a store's keypoint sets, sorted by name.
+    """Return the folders of a store's keypoint sets by name, sorted.
 
     >>> sets_below(Path("nowhere"))
     {}
@@ -48,9 +48,9 @@ def sets_below(root: Path) -> dict[str, Path]:
 class KeypointSet:
     """Keypoints of every image of a dataset, by ``SCENE/IMAGE``, in a fixed order.
 
-    `pairs` has one number per keypoint if keypoints correspond to keypoints of another set or of other images
-    of the scene. Equal numbers mean the same physical point. `recipe` describes how the set was created
-    (detector, border, limit per image, sources). `contents` has hashes of the image files.
+    `pairs` is None, or has one number per keypoint: keypoints with equal numbers, in another set or in other
+    images of the scene, are the same physical point. `recipe` describes how the set was created (detector,
+    border, limit per image, sources). `contents` has hashes of the image files.
     """
 
     name: str
@@ -63,7 +63,8 @@ class KeypointSet:
         for key, numbers in (self.pairs or {}).items():
             if len(numbers) != len(self.of(key)):
                 raise InputError(
-                    f"{self.name}: {key} has {len(self.of(key))} keypoints but {len(numbers)} pair numbers"
+                    f"{self.name}: {key} has {len(self.of(key))} keypoints but {len(numbers)} pair numbers; "
+                    "create the set again"
                 )
 
     def of(self, key: str) -> Keypoints:
@@ -85,7 +86,10 @@ class KeypointSet:
         return hash_json([self.name, tables, pairs])
 
     def row(self) -> dict[str, Any]:
-        """Return the row of the store's table ``keypoint_sets``. Fields that do not apply are None."""
+        """Return the set as a row of the store's table ``keypoint_sets``.
+
+        Fields that do not apply are None.
+        """
         r = self.recipe
         return {
             "id": self.id,
@@ -129,7 +133,9 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     """Read a keypoint set and check that its content matches the hash in the header."""
     root = Path(folder)
     if not (root / HEADER).is_file():
-        raise InputError(f"{root} is not the folder of a keypoint set, because it has no {HEADER}")
+        raise InputError(
+            f"{root}: not the folder of a keypoint set, because {HEADER} is missing; pass the folder of a set"
+        )
     header = _header(root / HEADER)
     counts: dict[str, int] = header["images"]
     total = sum(counts.values())
@@ -138,7 +144,7 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
         raise FormatError(root / TABLE, f"is {table.dtype} {table.shape}, expected float64 with {total} rows")
     integers = table[:, _INTEGERS]
     if not (np.abs(integers) < 1 << 53).all() or not np.array_equal(integers, np.rint(integers)):
-        raise FormatError(root / TABLE, "octaves and classes must be integers")
+        raise FormatError(root / TABLE, "octaves and classes must be integers; create the set again")
     numbers = _array(root / PAIRS) if header["paired"] else None
     if numbers is not None and (numbers.shape != (total,) or numbers.dtype != np.int64):
         raise FormatError(root / PAIRS, f"is {numbers.dtype} {numbers.shape}, expected int64 ({total},)")
@@ -160,19 +166,23 @@ def _array(path: Path) -> NDArray[Any]:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    """Read the header of a set and check the type of each value."""
+    """Read the header of a keypoint set, and check the type of each value."""
     try:
         header = verify_checksum(read_bytes(path, most=_MAX_HEADER_BYTES))
     except ValueError as e:
-        raise FormatError(path, f"the keypoint set is corrupt: {e}") from e
+        raise FormatError(path, f"the keypoint set is corrupt: {e}; create it again") from e
     kinds = {"name": str, "id": str, "images": dict, "contents": dict, "recipe": dict, "paired": bool}
     for key, kind in kinds.items():
         if not isinstance(header.get(key), kind):
-            raise FormatError(path, f"the keypoint set is corrupt: {key} is missing or not a {kind.__name__}")
+            raise FormatError(
+                path,
+                f"the keypoint set is corrupt: {key} is missing or not a {kind.__name__}; create it again",
+            )
     for image, count in header["images"].items():
         if not isinstance(count, int) or not 0 <= count < 1 << 40:
             raise FormatError(
                 path,
-                f"the keypoint set is corrupt: {image} has the invalid number of keypoints {str(count)[:40]}",
+                f"the keypoint set is corrupt: {image} has the invalid number of keypoints "
+                f"{str(count)[:40]}; create it again",
             )
     return header

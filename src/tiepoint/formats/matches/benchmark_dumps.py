@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read matches that LoFTR, glue-factory and SuperGlue dump in their benchmarks.
+"""Read the matches that LoFTR, glue-factory and SuperGlue write in their benchmarks.
 
 LoFTR's ``LoFTR_pred_eval.npy`` is a pickled list of dictionaries, which is read without running code. Each
 dictionary has `mkpts0_f`, `mkpts1_f` (n, 2), `mconf` (n,) and `identifier` ``name0#name1``. Points are in
 pixels of the original images for MegaDepth, and of images resized to 640 x 480 for ScanNet. The file does not
-state which of the two applies, so the user must.
+state which, so the user must.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME = "LoFTR_pred_eval.npy"
 
 
 class LoftrFiles:
-    """Match source: the image pairs of a LoFTR dump."""
+    """Match source: the image pairs in LoFTR's result file."""
 
     what = f"a LoFTR dump ({NAME})"
     resized = True
@@ -40,12 +40,12 @@ class LoftrFiles:
 
     @cached_property
     def pairs(self) -> dict[str, int]:
-        """Entries of the dump by the names of both images. If a pair occurs twice, the last entry is used."""
+        """Entries of the file by the names of both images. If a pair occurs twice, the last entry is used."""
         pairs = {}
         for i, entry in enumerate(self._entries):
             names = str(entry.get("identifier", "")).split("#") if isinstance(entry, dict) else []
             if len(names) != 2:
-                raise FormatError(self.path, f"entry {i} has no identifier of the form NAME0#NAME1")
+                raise FormatError(self.path, f"entry {i} has no identifier of the form NAME0#NAME1; add one")
             pairs[pair_text(*names)] = i
         return pairs
 
@@ -57,20 +57,20 @@ class LoftrFiles:
         return entries
 
     def files(self, place: int) -> Sequence[Path]:
-        """Return the path of the dump."""
+        """Return the path of the result file."""
         return [self.path]
 
     def _part(self, place: int, name: str) -> NDArray[Any] | None:
         part = self._entries[place].get(name)
         if part is not None and not isinstance(part, np.ndarray):
-            raise FormatError(self.path, f"entry {place}: {name} is not an array")
+            raise FormatError(self.path, f"entry {place}: {name} is not an array; write an array")
         return part
 
     def read(self, place: int) -> Arrays:
         """Read the matched points of an image pair."""
         found = {new: self._part(place, old) for new, old in zip(_NEW, _OLD, strict=True)}
         if found["points0"] is None or found["points1"] is None:
-            raise FormatError(self.path, f"entry {place} lacks mkpts0_f or mkpts1_f")
+            raise FormatError(self.path, f"entry {place} lacks mkpts0_f or mkpts1_f; add both")
         return {k: v.astype(np.float64) for k, v in found.items() if v is not None}
 
     def remarks(self, place: int) -> list[str]:
@@ -85,7 +85,7 @@ _ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
 
 
 class _IndexedFiles(ABC):
-    """Base of match sources that store matches as keypoint indices."""
+    """Base of match sources whose files store matches as keypoint indices."""
 
     @abstractmethod
     def _indexed(self, place: Any) -> IndexedSource:
@@ -101,7 +101,7 @@ class _IndexedFiles(ABC):
 
 
 class GlueFactoryFiles(_IndexedFiles):
-    """Match source: the image pairs of a glue-factory predictions file."""
+    """Match source: the image pairs in a predictions file of glue-factory."""
 
     what = "glue-factory predictions (HDF5)"
     resized = False
@@ -121,7 +121,7 @@ class GlueFactoryFiles(_IndexedFiles):
         return index_unique(places, self.path)
 
     def files(self, place: str) -> Sequence[Path]:
-        """Return the path of the dump."""
+        """Return the path of the predictions file."""
         return [self.path]
 
     def _indexed(self, place: str) -> IndexedSource:
@@ -136,19 +136,16 @@ class GlueFactoryFiles(_IndexedFiles):
 
 
 def _halves(group: str) -> tuple[str, str]:
-    """Split a group name into the names of two images.
-
-    Both image names are assumed to contain the same number of slashes.
-    """
+    """Split a group name into the names of two images, each with half of its slashes."""
     parts = group.split("/")
     middle = len(parts) // 2
     return "/".join(parts[:middle]), "/".join(parts[middle:])
 
 
 def _hpatches(groups: Sequence[str]) -> dict[str, str]:
-    """Return the groups of HPatches pairs by the names of their images.
+    """Return the groups of HPatches pairs, by the names of their images.
 
-    The image numbers follow from the order of the groups in a sequence.
+    The files do not name the images; their numbers follow from the order of the groups of a sequence.
     """
     rows: dict[str, list[tuple[int, str]]] = {}
     for group in groups:
@@ -166,7 +163,7 @@ ENDING = "_matches.npz"
 
 
 class SuperGlueFiles(_IndexedFiles):
-    """Match source: the SuperGlue dumps in a folder."""
+    """Match source: the SuperGlue result files in a folder."""
 
     what = "SuperGlue dumps (STEM0_STEM1_matches.npz)"
     resized = True
@@ -176,17 +173,19 @@ class SuperGlueFiles(_IndexedFiles):
 
     @cached_property
     def pairs(self) -> dict[str, Path]:
-        """Dump files by the stems of both image names, joined by ``_``."""
+        """Result files by the stems of both image names, joined by ``_``."""
         return {p.name.removesuffix(ENDING): p for p in sorted(self.root.glob(f"*{ENDING}"))}
 
     def files(self, place: Path) -> Sequence[Path]:
-        """Return the dump file of an image pair."""
+        """Return the result file of an image pair."""
         return [place]
 
     def _indexed(self, place: Path) -> IndexedSource:
         arrays = read_npz(place)
         missing = [n for n in ("keypoints0", "keypoints1", "matches") if n not in arrays]
         if missing:
-            raise FormatError(place, f"has no {' and no '.join(missing)}; its arrays are {', '.join(arrays)}")
+            raise FormatError(
+                place, f"has no {' and no '.join(missing)}, only {', '.join(arrays)}; write them"
+            )
         keypoints = arrays["keypoints0"], arrays["keypoints1"]
         return IndexedSource(keypoints, arrays["matches"], arrays.get("match_confidence"), "matches", place)

@@ -41,11 +41,11 @@ _COLUMNS = {
     "matches": ("pair_id", *_BLOB),
     "two_view_geometries": ("pair_id", *_BLOB, "F", "H"),
 }
-"""Columns that are read, by table."""
+"""Columns of the database that are read, by table."""
 
 
 def is_colmap_database(path: Path) -> bool:
-    """Return whether a file is an SQLite database whose suffix is that of COLMAP's databases."""
+    """Return whether a file is an SQLite database with the suffix of COLMAP's databases."""
     if path.suffix != SUFFIX or not is_file(path):
         return False
     with path.open("rb") as file:
@@ -70,7 +70,9 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("pragma trusted_schema = off")
         yield connection
     except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeDecodeError) as e:
-        raise FormatError(path, f"is not a readable COLMAP database ({error_reason(e)})") from e
+        raise FormatError(
+            path, f"is not a readable COLMAP database ({error_reason(e)}); copy it again"
+        ) from e
     finally:
         if connection is not None:
             connection.close()
@@ -87,18 +89,21 @@ def _check_columns(connection: sqlite3.Connection, table: str, path: Path) -> No
     found = {row[1] for row in connection.execute(f"pragma table_info({table})")}
     missing = [name for name in _COLUMNS[table] if name not in found]
     if missing:
-        raise FormatError(path, f"the table {table} has no column {', '.join(missing)}")
+        raise FormatError(
+            path, f"the table {table} has no column {', '.join(missing)}; expected a COLMAP database"
+        )
 
 
 def _array(row: Sequence[Any], dtype: str, what: str, path: Path) -> NDArray[Any]:
-    """Return the table that the columns rows, cols and data contain."""
+    """Return the array that the columns rows, cols and data of a table row contain."""
     rows, cols, data = row
     data = b"" if data is None else data
     if not isinstance(rows, int) or not isinstance(cols, int) or not isinstance(data, bytes):
         raise FormatError(path, f"{what}: rows and cols must be integers, and data must be bytes")
     if rows < 0 or cols < 0 or rows * cols * np.dtype(dtype).itemsize != len(data):
         raise FormatError(
-            path, f"{what} has {len(data)} bytes for {rows} rows and {cols} columns of {dtype[1:]}"
+            path,
+            f"{what} has {len(data)} bytes for {rows} rows and {cols} columns of {dtype[1:]}; write it again",
         )
     return np.frombuffer(data, dtype).reshape(rows, cols)
 
@@ -136,12 +141,15 @@ class ColmapDatabase:
             found = connection.execute("select image_id, name from images").fetchall()
         for number, name in found:
             if not isinstance(number, int) or not 0 <= number < _MAX_IMAGES or not isinstance(name, str):
-                raise FormatError(self.path, f"the image {str(number)[:40]} has no valid id and name")
+                raise FormatError(
+                    self.path,
+                    f"the image {str(number)[:40]} has no valid id and name; write the database again",
+                )
         return dict(found)
 
     @cached_property
     def pairs(self) -> dict[str, ColmapPair]:
-        """Image pairs by the flat names of both images, with and without image suffixes."""
+        """Image pairs by the names of both images (`flat_name`), with and without image suffixes."""
         with opened_database(self.path) as connection:
             _check_columns(connection, self.table, self.path)
             numbers = [n for (n,) in connection.execute(f"select pair_id from {self.table} order by pair_id")]
@@ -155,7 +163,10 @@ class ColmapDatabase:
         names = self.names
         images = divmod(number, _MAX_IMAGES) if isinstance(number, int) else (0, 0)
         if not all(image in names for image in images):
-            raise FormatError(self.path, f"the pair {str(number)[:40]} in {self.table} has an unknown image")
+            raise FormatError(
+                self.path,
+                f"the pair {str(number)[:40]} in {self.table} has an unknown image; write the database again",
+            )
         return ColmapPair(number, images, (names[images[0]], names[images[1]]))
 
     def files(self, place: ColmapPair) -> Sequence[Path]:
@@ -163,7 +174,7 @@ class ColmapDatabase:
         return [self.path]
 
     def read(self, place: ColmapPair) -> Arrays:
-        """Read the matched points of an image pair, and with `verified` its matrices."""
+        """Read the matched points of an image pair, and with `verified` also its matrices."""
         more = ", F, H" if self.verified else ""
         with opened_database(self.path) as connection:
             query = f"select rows, cols, data{more} from {self.table} where pair_id = ?"
@@ -180,7 +191,7 @@ class ColmapDatabase:
                 raise FormatError(
                     self.path,
                     f"{place}: match {outside[0]} refers to keypoint {rows[outside[0], side]} of "
-                    f"{place.names[side]}, but there are {len(keypoints)}",
+                    f"{place.names[side]}, but there are {len(keypoints)}; write the matches again",
                 )
             out[f"points{side}"] = keypoints[rows[:, side], :2].astype(np.float64) - CENTRE_PX
             out[f"keypoints{side}"] = np.array([len(keypoints)], np.int64)
@@ -202,11 +213,11 @@ class ColmapDatabase:
         return made if len(made) else np.empty((0, 2), np.float32)
 
     def _matrix(self, data: Any, what: str) -> NDArray[np.float64] | None:
-        """Return a matrix converted to first pixel centre (0, 0). None if it was not estimated."""
+        """Return a matrix for points whose first pixel centre is (0, 0). None if it was not estimated."""
         if data is None:
             return None
         if not isinstance(data, bytes) or len(data) not in (0, 72):
-            raise FormatError(self.path, f"{what} does not have nine numbers")
+            raise FormatError(self.path, f"{what} does not have nine numbers; write it again")
         stored = np.frombuffer(data, "<f8").reshape(-1, 3)
         if not stored.any() or not np.isfinite(stored).all():
             return None
@@ -215,5 +226,5 @@ class ColmapDatabase:
         return np.asarray(left @ stored @ to_stored)
 
     def remarks(self, place: ColmapPair) -> list[str]:
-        """Return no remarks: coordinates are float32."""
+        """Return no remarks, because the database stores coordinates as float32."""
         return []

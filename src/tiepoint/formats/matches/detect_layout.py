@@ -25,18 +25,21 @@ KNOWN = (
 
 
 def holds_files(root: Path) -> bool:
-    """Return whether a path is a folder or a database file, which may contain matches."""
+    """Return whether a path is a folder or a database file, either of which may contain matches."""
     return is_folder(root) or (root.suffix == SUFFIX and is_file(root))
 
 
 def detect_match_layout(root: Path) -> MatchSource | None:
-    """Return the match source of a folder or database. None if the folder contains no matches.
+    """Return the match source of a folder or database. None if it contains no matches.
 
-    Raises: InputError: The folder matches several layouts, or a file cannot be opened.
+    Raises:
+        InputError: The folder matches several layouts, or a file cannot be opened.
     """
     if not is_folder(root):
         if not is_colmap_database(root):
-            raise InputError(f"{root} is not a COLMAP database, because it is not an SQLite file")
+            raise InputError(
+                f"{root}: not a COLMAP database, because it is not an SQLite file; pass a database"
+            )
         return ColmapDatabase(root)
     names = sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith("."))
     found: list[MatchSource] = []

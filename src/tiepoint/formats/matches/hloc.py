@@ -34,7 +34,7 @@ from .source import (
 
 
 class MatchedGroup(NamedTuple):
-    """HDF5 groups of an image pair: its matches, and the features of both images."""
+    """HDF5 groups of an image pair: its matches, and the features of the two images."""
 
     group: str
     images: tuple[str, str]
@@ -54,7 +54,7 @@ class HlocFiles:
 
     @cached_property
     def images(self) -> dict[str, str]:
-        """HDF5 groups of the images, by flat name with and without the image suffix."""
+        """HDF5 groups of the images, by image name (`flat_name`) with and without suffix."""
         return feature_groups(self.features)
 
     @cached_property
@@ -66,7 +66,7 @@ class HlocFiles:
         return index_unique(((pair_text(*place.images), place) for place in places), self.matches)
 
     def _split(self, group: str) -> tuple[str, str] | None:
-        """Split the name of a pair into two known image names. None if no split fits."""
+        """Split a pair name into two known image names. None if no split gives known names."""
         for separator in ("/", "_"):
             parts = group.split(separator)
             for i in range(1, len(parts)):
@@ -102,7 +102,7 @@ class HlocFiles:
 
 
 def feature_groups(path: Path) -> dict[str, str]:
-    """Return the groups of a features file, by flat image name with and without suffix.
+    """Return the groups of a features file, by image name (`flat_name`) with and without suffix.
 
     A name without suffix is skipped if two images share it (``1.jpg`` and ``1.png``).
     """

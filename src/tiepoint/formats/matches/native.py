@@ -24,9 +24,9 @@ NAMES = (
     "points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence",
     "answers", "F", "H",
 )  # fmt: skip
-"""Names of the arrays that are read from a file."""
+"""Names of the arrays that are read from a match file."""
 ALONE = frozenset({"flow", "answers", "F", "H"})
-"""Names of arrays of which a file must have at least one."""
+"""Names of arrays that a match file may have in place of points."""
 
 
 def read_matches(path: str | Path) -> Arrays:
@@ -90,7 +90,7 @@ class OwnFiles:
 
 
 class AnswerEntry(NamedTuple):
-    """Location of an image pair: a JSON file, and the name of the pair in it."""
+    """Location of an image pair's predicted points: a JSON file, and the name of the pair in it."""
 
     file: Path
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interface of match sources, and lookup of image pairs by the names in their files."""
+"""Interface of match sources, and search for image pairs by the names in their files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOAT16_EXACT_PX = 1024
 
 
 class MatchSource(Protocol):
-    """Interface of match files of one layout in a folder.
+    """Interface of a match source: the match files of one layout in a folder.
 
     `what` names the layout and is part of the cache key. `resized` is True if points are in pixels of resized
     images and the files do not state their size.
@@ -44,19 +44,22 @@ class MatchSource(Protocol):
         """
 
     def remarks(self, place: Any) -> list[str]:
-        """Return remarks for the user. The text must be the same for all pairs of a source."""
+        """Return remarks for the user, with the same text for all pairs of a source."""
 
 
 EXPORTED = ("tiepoint_order", "tiepoint_facts")
-"""Datasets that `tiepoint export` adds: keypoints of image 0 in the order of the matches; the numbers of
-keypoints of both images (-1 if unknown), and whether the matches have confidences."""
+"""Datasets that `tiepoint export` adds to matches, to restore what other layouts cannot store.
+
+The first has the keypoint numbers of image 0 in the order of the matches. The second has the numbers of
+keypoints of both images (-1 if unknown), and whether the matches have confidences.
+"""
 
 
 @dataclass(frozen=True)
 class IndexedSource:
     """Matches as keypoint indices: for each keypoint of image 0, its match in image 1 or -1.
 
-    `exported` has the datasets that `tiepoint export` adds to the layouts of other tools (see `EXPORTED`).
+    `exported` has the datasets that `tiepoint export` adds (see `EXPORTED`).
     """
 
     keypoints: tuple[NDArray[Any], NDArray[Any]]
@@ -67,7 +70,7 @@ class IndexedSource:
     exported: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the matched points, in the order of the keypoints of the first image, or as exported.
+        """Return the matched points, in the order of the keypoints of image 0, or as exported.
 
         Raises:
             FormatError: Shapes do not fit, an index is out of range, or the index type is too small.
@@ -93,7 +96,10 @@ class IndexedSource:
         outside = (partner >= len(second)) | (partner < -1)
         if outside.any():
             i = int(np.argmax(outside))
-            raise self._error(f"match {i} refers to keypoint {partner[i]}, but there are {len(second)}")
+            raise self._error(
+                f"match {i} refers to keypoint {partner[i]}, but there are {len(second)}; write the "
+                "matches again"
+            )
         rows = np.flatnonzero(partner >= 0)
         out: dict[str, NDArray[Any]] = {
             "points0": first[rows, :2].astype(np.float64),
@@ -110,7 +116,7 @@ class IndexedSource:
         return self._as_exported(out, rows) if self.exported else out
 
     def _as_exported(self, out: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Restore what the layout of the other tool cannot express: order, counts, absent confidences."""
+        """Restore what the layout of another tool cannot store: order, keypoint counts, absent confidence."""
         missing = [name for name in EXPORTED if name not in self.exported]
         if missing:
             raise self._error(f"has no dataset {', '.join(missing)}; export the run again")
@@ -153,7 +159,7 @@ BACK = "-back"
 
 
 class PairQuery(NamedTuple):
-    """Image pair to look up: the name of the pair and the names of its images, empty if unknown."""
+    """Image pair to find: the name of the pair and the names of its images, empty if unknown."""
 
     name: str
     images: tuple[str, str] = ("", "")
@@ -169,14 +175,14 @@ def flat_name(name: str) -> str:
 
 
 def pair_text(name0: str, name1: str) -> str:
-    """Return one key for two image names that a file stores separately."""
+    """Return a key for two image names that a file stores separately."""
     return f"{flat_name(name0)}{TWO}{flat_name(name1)}"
 
 
 def index_unique(
     places: Iterable[tuple[str, T]], path: Path, display: Callable[[T], str] = str
 ) -> dict[str, T]:
-    """Return a dictionary of locations by name. `display` formats a location in errors.
+    """Return a dictionary of locations by name. `display` formats a location for errors.
 
     Raises:
         FormatError: A name is duplicate. Names that differ only in their slashes count as equal.
@@ -219,7 +225,7 @@ def name_variants(name: str) -> Iterator[str]:
 
 
 def find_pair(known: Mapping[str, T], query: PairQuery) -> tuple[T, bool] | None:
-    """Return the location of an image pair and whether it is stored reversed. None if unknown.
+    """Return the location of an image pair, and whether it is stored in reverse order. None if unknown.
 
     `known` has keys from `flat_name` and `pair_text`. The name of the pair is tried first, then the names of
     its images.

@@ -27,15 +27,12 @@ NAMES = ("pair", "image0", "image1")
 _MISSING = [
     "", "nan", "NaN", "NAN", "-nan", "-NaN", "NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "None"
 ]  # fmt: skip
-"""Texts that represent a missing number."""
+"""Texts that count as a missing number."""
 MATCH, ANSWER = ("x0", "y0", "x1", "y1"), ("x", "y")
 
 
 class TableRows(NamedTuple):
-    """Rows of an image pair in a table.
-
-    The fields are the file, the row numbers (None for all rows) and the name of the pair.
-    """
+    """Rows of an image pair in a table: the file, the row numbers (None for all) and the name of the pair."""
 
     file: Path
     rows: Any
@@ -102,14 +99,14 @@ class MatchTables:
                 return out
             return {"answers": own[list(ANSWER)].to_numpy(np.float64)}
         except (TypeError, ValueError, OverflowError) as e:
-            raise FormatError(place.file, f"contains a value that is not a number ({e})") from e
+            raise FormatError(place.file, f"contains a value that is not a number ({e}); correct it") from e
         except KeyError as e:
             raise FormatError(
                 place.file, f"expected columns {', '.join(MATCH)}, or {', '.join(ANSWER)}"
             ) from e
 
     def remarks(self, place: TableRows) -> list[str]:
-        """Return no remarks: tables are assumed to store coordinates with full precision."""
+        """Return no remarks, because tables are assumed to store coordinates with full precision."""
         return []
 
 
@@ -133,7 +130,7 @@ def header_columns(file: Path) -> list[str]:
     except OSError as e:
         raise FormatError(file, f"cannot be read ({error_reason(e)})") from e
     except Exception as e:  # pyarrow raises many types
-        raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)})") from e
+        raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)}); write it again") from e
 
 
 def _parquet(file: Path) -> Any:
@@ -155,7 +152,7 @@ def _parquet(file: Path) -> Any:
     except FormatError:
         raise
     except Exception as e:  # pyarrow raises many types
-        raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)})") from e
+        raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)}); write it again") from e
 
 
 def is_match_table(file: Path) -> bool:
@@ -190,12 +187,14 @@ def read_table(file: Path) -> Any:
                 na_values={name: _MISSING for name in columns if name not in NAMES},
             )
         except (ValueError, OSError, OverflowError) as e:
-            raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e
+            raise FormatError(
+                file, f"is not a readable table ({' '.join(str(e).split())}); correct the file"
+            ) from e
         if not isinstance(table.index, pd.RangeIndex):  # pandas turns surplus fields into an index
             raise FormatError(file, "a row has more fields than the header; correct the file")
     for name in set(NAMES) & set(table.columns):
         if table[name].dtype.kind not in "iu":
             nameless = [i for i, value in enumerate(table[name]) if not isinstance(value, str) or not value]
             if nameless:
-                raise FormatError(file, f"row {nameless[0] + 1} has an empty {name}")
+                raise FormatError(file, f"row {nameless[0] + 1} has an empty {name}; add the name")
     return table

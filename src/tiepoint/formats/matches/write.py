@@ -24,7 +24,7 @@ NamedPair = tuple[tuple[str, str], Arrays]
 
 
 class _ImagePoints:
-    """Distinct points of one image, from all its pairs.
+    """Collector of the points of one image from all its pairs, without duplicates.
 
     Equal points of one pair remain separate, because each may have its own match.
     """
@@ -34,7 +34,7 @@ class _ImagePoints:
         self._known: dict[tuple[bytes, int], int] = {}
 
     def indices(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Add the points of a pair. Return their indices."""
+        """Add the points of a pair. Return their indices in the collected points."""
         seen: Counter[bytes] = Counter()
         out = np.empty(len(points), np.int64)
         for i, point in enumerate(np.ascontiguousarray(points)):

@@ -22,7 +22,7 @@ def _blank(c: int) -> bool:
 
 @cached_njit(nogil=True)
 def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n_names: int) -> int:
-    """Return the index of the name buf[lo:hi] in the table; add it if new. -1 if the table is full."""
+    """Return the index of the name buf[lo:hi] in the hash table; add a new name. -1 if the table is full."""
     h = np.uint64(14695981039346656037)
     for i in range(lo, hi):
         h = (h ^ np.uint64(buf[i])) * np.uint64(1099511628211)
@@ -64,7 +64,7 @@ def _parse_number(buf: Any, lo: int, hi: int) -> int:
 
 @cached_njit(nogil=True)
 def _dots(buf: Any, lo: int, hi: int) -> int:
-    """Count the dots of a name. Return -1 if the name contains blanks or an empty part."""
+    """Return the number of dots in the name buf[lo:hi]. -1 if it contains blanks or an empty part."""
     if hi <= lo or buf[lo] == _DOT or buf[hi - 1] == _DOT:
         return -1
     dots = 0
@@ -83,11 +83,12 @@ def scan(
     buf: Any, pattern: Any, repeat: bool, names: Any, numbers: Any, offsets: Any, slots: Any, starts: Any,
     ends: Any,
 ) -> tuple[int, int, int, int, int, int]:  # fmt: skip
-    """Parse rows of fields into `names`, `numbers` and `offsets`.
+    """Parse rows of fields that follow `pattern`.
 
-    `names` and `numbers` have one entry per field. Row r has the fields offsets[r]:offsets[r+1].
+    Each field has one entry in `names` and `numbers`. Row r has the fields offsets[r]:offsets[r+1]. `repeat`
+    allows more fields of the last type. `slots`, `starts` and `ends` are the table of distinct names.
 
-    Returns (rows, distinct names, status, column of the problem, its first byte, its end).
+    Return (rows, distinct names, status, column of the problem, its first byte, its end).
     """
     n = buf.size
     n_names = field = row = pos = 0
@@ -161,9 +162,10 @@ def scan(
 
 @cached_njit(nogil=True)
 def write_rows(columns: Any, is_name: Any, text: Any, starts: Any, out: Any, first: int, last: int) -> int:
-    """Write rows first..last of `columns` (c, n) into `out` and return the number of bytes written.
+    """Write rows first..last of `columns` (c, n) into `out` as text. Return the number of bytes written.
 
-    The name of a code is text[starts[code]:starts[code+1]]. The caller must provide enough space in `out`.
+    In columns with `is_name`, a value is the number of a name, text[starts[value]:starts[value+1]]. `out`
+    must have enough space.
     """
     pos = 0
     n_columns = columns.shape[0]

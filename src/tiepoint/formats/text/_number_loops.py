@@ -23,7 +23,7 @@ def _blank(c: int) -> bool:
 
 @cached_njit(nogil=True)
 def _special(buf: Any, lo: int, hi: int) -> float:
-    """Parse the names of NaN and infinity, in upper or lower case. Return 0 for other text."""
+    """Parse buf[lo:hi] as NaN or infinity, in upper or lower case. Return 0 for other text."""
     n = hi - lo
     if n != 3 and n != 8:
         return 0.0
@@ -71,7 +71,7 @@ def _skip_blanks(buf: Any, at: int, delimiter: int) -> int:
 
 @cached_njit(nogil=True)
 def _exponent(buf: Any, at: int) -> tuple[int, int, int]:
-    """Parse a decimal exponent, at most 100000. Return it, and the start and end of its digits."""
+    """Parse a decimal exponent, limited to 100000. Return its value, and the start and end of its digits."""
     sign = -1 if buf[at] == _MINUS else 1
     if buf[at] == _MINUS or buf[at] == _PLUS:
         at += 1
@@ -85,9 +85,9 @@ def _exponent(buf: Any, at: int) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def _first_digits(buf: Any, lo: int, hi: int) -> tuple[Any, int]:
-    """Return the first 19 significant digits and the number of digits that follow.
+    """Return the first 19 significant digits of buf[lo:hi] as an integer, and the number of further digits.
 
-    The digits that follow are worth less than one unit in the last place.
+    The further digits are worth less than one unit in the last place.
     """
     mantissa = np.uint64(0)
     taken = dropped = 0
@@ -111,9 +111,10 @@ def read_rows(
 
     A `delimiter` of 0 means blanks. Every row must end with a line feed. A number with digits up to 2^53 and
     a power of ten up to 22 is parsed exactly, with one rounding. Unless `exact`, other numbers may be off by
-    a few units in the last place if they still round to the same float32. All remaining numbers are listed in
-    `hard` as (row, column, first byte, end), for the caller to parse. Returns (row, pos, hard numbers,
-    status, column, first byte, end).
+    a few units in the last place, provided that they still round to the same float32. All remaining numbers
+    are listed in `hard` as (row, column, first byte, end), and the caller must parse them.
+
+    Return (row, pos, number of entries in `hard`, status, column, first byte, end).
     """
     cols = out.shape[1]
     scratch = np.empty(1, np.float64)
@@ -208,7 +209,7 @@ def read_rows(
 
 @cached_njit(nogil=True)
 def count_rows(buf: Any) -> tuple[int, int, int]:
-    """Return the number of lines up to the last non-blank line, and the end and start of that line."""
+    """Return the number of lines up to the last non-blank line, and where that line ends and starts."""
     end = buf.size
     while end > 0 and (_blank(buf[end - 1]) or buf[end - 1] == _LF):
         end -= 1

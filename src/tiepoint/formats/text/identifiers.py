@@ -2,8 +2,8 @@
 """Parse files of comma-separated identifiers into integer arrays.
 
 The identifier files of HPatches (pairs, queries, rankings, task CSVs, label columns) have rows of words,
-numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. One pass converts names to indices into a table, and
-numbers to integers. A million rows take a fraction of a second.
+numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. The parser replaces each distinct name by its index in
+a table, and reads a million rows in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _DESCRIPTIONS = {
 class FieldTable:
     """Fields of a text file, in reading order.
 
-    `table` contains the distinct names in order of first appearance. Field f has the name ``table[names[f]]``
-    (words, images, patches) and the number ``numbers[f]`` (numbers, labels, patches). Row r has the fields
-    ``offsets[r]:offsets[r + 1]``.
+    `table` has the distinct names in order of first appearance. For field f, ``table[names[f]]`` is the name
+    of a word, image or patch, and ``numbers[f]`` the value of a number, label or patch index. Row r has the
+    fields ``offsets[r]:offsets[r + 1]``.
     """
 
     table: tuple[str, ...]
@@ -55,7 +55,7 @@ def scan_fields(
         data: Text with LF or CRLF; the last line feed is optional. Blanks around fields are ignored.
         pattern: One letter per column: w word, n number, i image, p patch, l label (0 or 1).
         path: File name for errors.
-        repeat: Whether the last column may be repeated.
+        repeat: Whether rows may have more fields of the last column's type.
         first_line: Line number of the first row, for errors.
 
     Raises:
@@ -98,13 +98,13 @@ def scan_fields(
     try:
         table = tuple(bytes(buf[a:b]).decode() for a, b in zip(starts[:n_names], ends[:n_names], strict=True))
     except UnicodeDecodeError as e:
-        raise FormatError(path, "is not a text file (not UTF-8)") from e
+        raise FormatError(path, "is not a text file (not UTF-8); save it as UTF-8") from e
     n = int(offsets[rows])
     return FieldTable(table, names[:n], numbers[:n], offsets[: rows + 1])
 
 
 def split_first_line(data: bytes) -> tuple[str, memoryview]:
-    r"""Split a text into its stripped first line and the bytes after that line.
+    r"""Return the first line of a text, stripped, and the bytes after that line.
 
     >>> split_first_line(b"s,idx\na,1\n")[0]
     's,idx'

@@ -39,7 +39,8 @@ def parse_table(
 
     Args:
         data: Text without header. Lines end with LF or CRLF; the last line end is optional. Blanks around
-        numbers are ignored, ``nan`` and ``inf`` are accepted in any case, and a byte order mark is skipped.
+            numbers are ignored, ``nan`` and ``inf`` are accepted in any case, and a byte order mark is
+                skipped.
         path: File name for errors.
         dtype: float32 (equal to ``np.float32(float(text))``) or float64 (equal to ``float(text)``).
         delimiter: Comma, semicolon, tab or blank. If None, it is detected in the first line.
@@ -139,7 +140,7 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
         raise FormatError(path, f"expected 3 lines of 3 numbers, found {len(rows)}")
     matrix = np.array(rows)
     if is_singular(matrix):
-        raise FormatError(path, "the homography is singular; it must be invertible")
+        raise FormatError(path, "the homography is singular; write an invertible matrix")
     return matrix
 
 
@@ -170,9 +171,9 @@ def is_singular(matrix: NDArray[np.float64]) -> bool:
 def write_frames(path: str | Path, frames: NDArray[np.float64]) -> None:
     """Write frames (n, 2, 3) = [A | centre] to a file `IMNAME.frames`.
 
-    Each line is ``x,y,a11,a21,a12,a22`` with six decimals: the centre, then A in column-major order, as
-    VLFeat orders an oriented ellipse. A maps the unit circle to the region; the centre of the top left pixel
-    is (0, 0).
+    A maps the unit circle to the region, and the centre of the top left pixel is (0, 0). Each line is
+    ``x,y,a11,a21,a12,a22`` with six decimals: the centre, then A in column-major order, as in VLFeat's
+    oriented ellipses.
     """
     if frames.ndim != 3 or frames.shape[1:] != (2, 3):
         raise InputError(f"frames must have shape (n, 2, 3), found {frames.shape}")
