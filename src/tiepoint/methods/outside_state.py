@@ -309,7 +309,7 @@ class OutsideState:
             raise NotHashable("", f"its code reads `{e.what or label}`: {e.why}; {_INSTEAD}") from e
 
     def _add(self, label: str, state: Any) -> None:
-        """Add a state to the key under its label. Repeated labels are numbered."""
+        """Add a state to the cache key under its label. Repeated labels are numbered."""
         names = itertools.chain([label], (f"{label} ({i})" for i in itertools.count(2)))
         self.found[next(name for name in names if name not in self.found)] = state
 

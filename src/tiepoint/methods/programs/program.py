@@ -41,7 +41,7 @@ MAX_BATCH = 4096
 class Greeting:
     """The first message of a program: families, name, distance, colour, batch size.
 
-    `declared` is all of it.
+    `declared` has the complete message.
     """
 
     families: tuple[str, ...]
