@@ -40,8 +40,8 @@ def test_constructors_open_no_connection(no_network):
 
 @pytest.mark.parametrize("name", ["superpoint", "sift", "doghardnet", "raco-aliked"])
 def test_weights_outside_package_are_named(name, no_network):
-    file = f"{name.replace('-', '_')}_lightglue.pth not found; get it from"
-    with pytest.raises(InputError, match=f"lightglue:{name}: .*{file}: .*github.com"):
+    file = f"{name.replace('-', '_')}_lightglue.pth not found; add it"
+    with pytest.raises(InputError, match=f"lightglue:{name}: .*{file}.*github.com"):
         resolve(f"lightglue:{name}", family="pairs")
 
 

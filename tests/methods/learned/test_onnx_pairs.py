@@ -154,7 +154,7 @@ def test_matcher_alone_receives_points_over_the_longer_side(tmp_path, photo):
     ("shape", "query", "message"),
     [
         (("b", 3, "h", "w"), "", "the input has no fixed size; add size=HxW"),
-        (("b", 3, "h", "w"), "?size=10x16", "size=10x16 is not a multiple of 8"),
+        (("b", 3, "h", "w"), "?size=10x16", "size=10x16 must be a multiple of 8"),
         (("b", 3, "h", "w"), "?size=16", "expected HEIGHTxWIDTH"),
         ((2, 3, 8, 16), "?size=8x8", "the width of the input is 16; remove size=8x8"),
         ((2, 4, 8, 8), "", "with input \\(2, 1 or 3, h, w\\)"),

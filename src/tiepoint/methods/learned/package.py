@@ -88,7 +88,7 @@ def weight_file(stem: str, where: str) -> Path:
     file = Path(package.__file__).parent / "pretrained_weights" / f"{stem}.pth"
     if not file.is_file():
         source = LICENCES.get(stem, f"reinstall the package with {SCM_INSTALL}")
-        raise InputError(f"{where}: {file} not found; get it from {source} (nothing is downloaded)")
+        raise InputError(f"{where}: {file} not found; add it, because nothing is downloaded ({source})")
     return file
 
 
