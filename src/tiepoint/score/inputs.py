@@ -54,8 +54,8 @@ def check_lengths(function: str, arguments: Mapping[str, Sized], item: str) -> i
 
     >>> check_lengths("pose", {"points0": [1, 2], "points1": [1]}, "pair")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: score.pose: points0 has length 2, points1 has length 1; pass one of \
-each for every pair
+    tiepoint.core.errors.InputError: score.pose: points0 has length 2, points1 has length 1; pass \
+arguments of equal length, with one entry for every pair
     """
     lengths = {name: len(value) for name, value in arguments.items()}
     if len(set(lengths.values())) > 1:
