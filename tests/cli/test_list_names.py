@@ -135,6 +135,6 @@ def test_datasets_of_moved_or_wrong_folder(
     assert command(["list", "datasets", "--data", str(tmp_path / "nothing")]) == 2
     assert "pass existing folders as --data" in capsys.readouterr().err
     assert command(["list", "methods", "--data", str(tmp_path)]) == 2
-    assert "--data has an effect on `tiepoint list datasets` only" in capsys.readouterr().err
+    assert "--data affects only `tiepoint list datasets`" in capsys.readouterr().err
     assert command(["list", "datasets", "--store", str(tmp_path / "nothing")]) == 2
     assert "there is no store" in capsys.readouterr().err
