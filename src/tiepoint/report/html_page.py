@@ -275,7 +275,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         misses = try_part("pictures of failures", partial(_pictures, section), skipped)
         pair = try_part("two methods", partial(best_two, section), skipped)
     paper = None
-    if section.methods:
+    if section.methods and not section.no_ranking:
         paper = try_part("table for the paper", partial(task_table, section, DisplayNames()), skipped)
     metric, group = table.columns[0]
     every = _every(section)

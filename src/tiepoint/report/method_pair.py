@@ -230,9 +230,9 @@ MAX_REPORT_CASES = 2
 def best_two(section: TaskSection) -> dict[str, Any] | None:
     """Compare the best two methods of a section for a report: scenes, and cases with their pictures.
 
-    None if there are fewer than two methods, or neither scene values nor cases.
+    None if there are fewer than two methods, nothing ranks them, or neither scene values nor cases.
     """
-    if len(section.methods) < 2:
+    if len(section.methods) < 2 or section.no_ranking:
         return None
     first, second = section.methods[:2]
     scenes = shared_scenes(section, first, second)

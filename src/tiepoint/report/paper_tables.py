@@ -20,7 +20,7 @@ from .cells import NO_VALUE, ScoreCell, score_cell, value_text
 from .compare.runs import compare_runs
 from .leaderboard import cautions_of, chance_of, expand_columns, with_better
 from .runs.names import DisplayNames, distinct_names
-from .runs.sections import TaskSection, sections
+from .runs.sections import TaskSection, is_canary, sections
 
 BY = (
     ("noise",),
@@ -120,7 +120,9 @@ def paper_tables(
     if table in (None, "combined"):
         tables += combined_tables(runs, display, one=one, least=2 if table is None else 1, test=test)
     if table != "combined":
-        tables += task_tables(runs, display, test=test)
+        tables += [task_table(s, display) for s in sections(runs, test=test) if s.methods and not s.no_ranking]
+    if not tables and not all(map(is_canary, runs)):
+        raise InputError("these runs have no score, only counts; run the methods on data with ground truth")
     if not tables:
         raise InputError(
             "all runs are canaries (constant, random, oracle), which tables skip; run another method"
@@ -155,7 +157,7 @@ def task_tables(runs: Sequence[Run], display: DisplayNames, *, test: str = SIGN_
 
 
 def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: bool) -> PaperTable | None:
-    found = [s for s in found if s.methods]
+    found = [s for s in found if s.methods and not s.no_ranking]
     if not found:
         return None
     heads = [_head(s)[0] for s in found]

@@ -48,6 +48,8 @@ def section_comparison(
         until: Time of the monotonic clock at which to stop waiting. By default the timeout of `library`
             applies.
     """
+    if section.no_ranking:
+        return CachedComparison(None, section.no_ranking, f"{section.no_ranking.capitalize()}.")
     wait = library.wait_s if until is None else max(0.0, until - time.monotonic())
     made = library.compute_in_background(
         "comparison", section_key(section), lambda: _make_comparison(library, section), wait

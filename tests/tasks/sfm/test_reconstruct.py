@@ -338,3 +338,40 @@ def test_views_are_aligned_to_the_truth():
     (alone,) = scene_views(records([0.0], truth=False))
     assert alone.truth == ()
     assert not alone.models[0].aligned
+
+
+@pytest.mark.parametrize(("tag", "turn_deg"), [(1, 0), (3, 180), (6, 90), (8, -90)])
+def test_views_are_upright_for_photos_stored_turned(tag, turn_deg):
+    """The z axis of pictures is vertical for a phone held upright, whose photos are stored turned."""
+    cameras, matches = world(5, 20)
+    c, s = np.cos(np.deg2rad(turn_deg)), np.sin(np.deg2rad(turn_deg))
+    roll = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+    found = PoseBuilder(None)  # type: ignore[arg-type]
+    for name, (R, t) in zip(cameras, poses(5), strict=True):
+        found.add_quaternion(name, quaternions_of(roll @ R).tolist(), (roll @ t).tolist())
+    made = Reconstruction((found.build(),), {"points": [[[0, -1, 0]]]})
+    images = ImageScene("s", dict.fromkeys(cameras))  # type: ignore[arg-type]
+    record = compare_reconstruction(
+        images, cameras, matches, MapperSettings("incremental", 0), made,
+        cluster="scene", absolute="none", merge_px=None, orientations=dict.fromkeys(cameras, tag),
+    )  # fmt: skip
+    (view,) = scene_views([record])
+    np.testing.assert_allclose(view.models[0].cloud, [[0, 0, 1]], atol=1e-9)  # y points down in the world
+    heights = view.centres[:, 2]
+    np.testing.assert_allclose(heights, [-t[1] for _, t in map(centre, poses(5))], atol=1e-9)
+
+
+def centre(pose):
+    R, t = pose
+    return R, -R.T @ t
+
+
+def test_orientation_of_photos_is_read(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    photos(tmp_path / "s", ["IMG_1.JPG", "IMG_2.JPG"])
+    photos(tmp_path / "s", ["IMG_3.JPG"], exif=exif)
+    (scene,) = read_image_scenes(tmp_path / "s")
+    assert list(scene.images) == ["IMG_1.JPG", "IMG_2.JPG", "IMG_3.JPG"]
+    assert scene.orientations == {"IMG_3.JPG": 6}
+    assert scene.sizes["IMG_3.JPG"] == (64, 48)

@@ -114,6 +114,37 @@ def test_command_line_from_images_to_files(tmp_path, room, capsys, monkeypatch):
     assert 'src="http' not in page
 
 
+def test_without_truth_nothing_is_ranked(tmp_path, room, capsys):
+    pytest.importorskip("starlette")
+    from starlette.testclient import TestClient
+
+    from tiepoint.serve.app import application
+    from tiepoint.serve.run_index import RunIndex
+
+    shutil.copytree(room / "small" / "images", tmp_path / "photos")
+    for method in ("colmap-sift?max_features=1500", "orb?max_features=800"):
+        reconstructed(tmp_path / "s", method, tmp_path / "photos", "-o", "seeds=1")
+    store = ("--store", str(tmp_path / "s"))
+    capsys.readouterr()
+    assert command(["compare", "--task", "sfm/reconstruct", *store]) == 2
+    assert "have no score, only counts such as registered_images" in capsys.readouterr().err
+    assert command(["report", *store, "--out", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text()
+    for words in ("who wins", 'title="the range of ranks', "brighter is better", "LaTeX"):
+        assert words not in page
+    assert "cameras of photos by" in page
+    assert "registered images" in page
+    assert command(["report", *store, "--format", "latex", "--out", str(tmp_path / "t.tex")]) == 2
+    assert "these runs have no score, only counts" in capsys.readouterr().err
+    with Store.open(tmp_path / "s", mode="read") as opened:
+        client = TestClient(application(RunIndex(opened)), base_url="http://127.0.0.1")
+        for path in ("/", "/task/sfm/reconstruct", "/paper"):
+            text = client.get(path).text
+            assert "these runs have no score, only counts" in text.replace("These", "these"), path
+        run = load_runs(opened)[-1].id
+        assert "true (green)" not in client.get(f"/cameras/{run}/photos").text
+
+
 def test_pair_matcher_needs_merged_keypoints(tmp_path, room):
     pytest.importorskip("cv2")
     (record,) = reconstructed(tmp_path / "s", "klt", room, "-o", "seeds=1")

@@ -14,7 +14,7 @@ from ...core.hashing import hash_file, hash_json
 from ...core.regular_files import exists, is_folder
 from ...formats.colmap.model import read_model
 from ...formats.colmap.tables import ModelCamera
-from ...formats.image.reader import SUFFIXES, read_size
+from ...formats.image.reader import SUFFIXES, read_orientation, read_size
 from .layouts import has_models, model_folders, read_models
 from .names import match_names
 from .own_json import read_json_scenes
@@ -62,6 +62,12 @@ class ImageScene:
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Width and height of each image, by image name."""
         return {name: read_size(path) for name, path in self.images.items()}
+
+    @cached_property
+    def orientations(self) -> dict[str, int]:
+        """EXIF orientation of the images that are not upright. Only pictures of cameras need it."""
+        found = {name: read_orientation(path) for name, path in self.images.items()}
+        return {name: value for name, value in found.items() if value != 1}
 
     def definition(self) -> str:
         """Hash of the images and true poses. The task adds the cameras in use."""

@@ -40,6 +40,8 @@ class ComparisonFinding:
 
 def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]:
     """Compare the runs of a section by its headline score. Return the comparison (or None) and its notes."""
+    if section.no_ranking:
+        return None, [section.no_ranking]
     if len(section.methods) < 2:
         return None, []
     score: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
@@ -67,7 +69,9 @@ def finding_for(
 
 
 def _find_in_scores(section: TaskSection, why: str) -> ComparisonFinding | None:
-    """Return the best method by stored scores, without tests. None if there is no score."""
+    """Return the best method by stored scores, without tests. None if no score ranks the methods."""
+    if section.no_ranking:
+        return None
     scored = [
         (r, s.value) for r in section.methods if (s := section.score(r)) is not None and s.value is not None
     ]

@@ -36,6 +36,8 @@ def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
 
 def heat_map(section: TaskSection) -> Figure | None:
     """Draw methods as rows and scenes as columns. Sort scenes by kind and difficulty. None without scenes."""
+    if section.no_ranking:
+        return None
     methods = section.methods
     table = [(section.names[r.id], headline_by_scene(section, r)) for r in section.inspected]
     table = [(name, row) for name, row in table if row]

@@ -39,11 +39,13 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
-    """Plot the headline score against time, memory or bytes. None if fewer than three methods have both.
+    """Plot the headline score against time, memory or bytes. None if fewer than three have both.
 
     Times and memory of different machines are never ranked: the line connects methods of one machine, and
     the others have a mark.
     """
+    if section.no_ranking:
+        return None
     factor, _ = section.info.scale
     rows, per = [], "item"
     efficiencies: list[Mapping[str, Any]] = []

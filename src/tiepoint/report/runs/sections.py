@@ -128,6 +128,11 @@ class TaskSection:
         """Description of the headline metric."""
         return metric_info(self.definition.info, self.metric)
 
+    @property
+    def no_ranking(self) -> str:
+        """Why the headline score ranks no method: it is a count without a direction. Empty if it does."""
+        return "" if self.info.better is not None else "these runs have no score, only counts"
+
     @cached_property
     def _rows(self) -> dict[str, dict[tuple[str, str], ScoreRow]]:
         return {
@@ -233,7 +238,9 @@ def _by_protocol(task: str, dataset: str, runs: Sequence[Run], protocol: str) ->
 
 
 def _sort_runs(section: TaskSection) -> TaskSection:
-    """Sort the runs of a section by the headline score, best score first."""
+    """Sort the runs of a section by the headline score, best score first; by name if it ranks nothing."""
+    if section.no_ranking:
+        return section
     sign = 1.0 if section.info.lower else -1.0
 
     def order(run: Run) -> tuple[bool, float, str, str]:

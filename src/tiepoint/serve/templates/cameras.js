@@ -4,7 +4,7 @@
   var canvas = document.querySelector("canvas.cameras");
   if (!canvas) return;
   var scene = JSON.parse(canvas.dataset.scene), label = document.getElementById("camera-name");
-  var pen = canvas.getContext("2d"), state = { yaw: 0.5, pitch: 0.5, zoom: 1, x: 0, y: 0 }, start = null;
+  var pen = canvas.getContext("2d"), state, start = null;
   var shown = { truth: true, estimate: true, points: true }, colours = { truth: "#009E73", estimate: "#D55E00" };
 
   function turned(p) {
@@ -13,6 +13,21 @@
     var across = a * x + b * y, ahead = -b * x + a * y;
     var scale = (state.zoom * Math.min(canvas.width, canvas.height)) / (2.2 * scene.extent);
     return [canvas.width / 2 + state.x + scale * across, canvas.height / 2 + state.y - scale * (c * z + d * ahead)];
+  }
+  function fit(yaw, pitch) {  // turn the view, then fill the canvas with all that is not far away
+    state = { yaw: yaw, pitch: pitch, zoom: 1, x: 0, y: 0 };
+    var all = scene.points.concat(scene.truth.concat(scene.estimate).map(function (c) { return c.centre; }));
+    var low = [Infinity, Infinity], high = [-Infinity, -Infinity];
+    all.forEach(function (p) {
+      var away = Math.hypot(p[0] - scene.middle[0], p[1] - scene.middle[1], p[2] - scene.middle[2]);
+      if (away > 2 * scene.extent) return;
+      turned(p).forEach(function (v, i) { low[i] = Math.min(low[i], v); high[i] = Math.max(high[i], v); });
+    });
+    if (!(high[0] > low[0] && high[1] > low[1])) return;
+    var zoom = 0.85 * Math.min(canvas.width / (high[0] - low[0]), canvas.height / (high[1] - low[1]));
+    state.x = zoom * (canvas.width - low[0] - high[0]) / 2;
+    state.y = zoom * (canvas.height - low[1] - high[1]) / 2;
+    state.zoom = zoom;
   }
   function line(points, colour, width) {
     pen.strokeStyle = colour; pen.lineWidth = width; pen.beginPath();
@@ -69,7 +84,7 @@
   });
   document.querySelectorAll("button[data-pitch]").forEach(function (button) {
     button.addEventListener("click", function () {
-      state = { yaw: Number(button.dataset.yaw), pitch: Number(button.dataset.pitch), zoom: 1, x: 0, y: 0 }; draw();
+      fit(Number(button.dataset.yaw), Number(button.dataset.pitch)); draw();
     });
   });
   canvas.addEventListener("keydown", function (e) {
@@ -77,5 +92,6 @@
     if (!moves[e.key]) return;
     e.preventDefault(); e.stopPropagation(); state[moves[e.key][0]] += moves[e.key][1]; draw();
   });
+  fit(0.5, 0.5);
   draw();
 })();

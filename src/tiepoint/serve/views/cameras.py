@@ -32,7 +32,7 @@ def cameras_page(library: RunIndex, request: Request) -> Response:
     known = run_views(run, wanted)
     view = known.views[wanted]
     cameras = sum(len(m.cameras) for m in view.models)
-    label = f"{count_text(cameras, 'estimated camera')}, {len(view.truth)} true ones"
+    label = f"{count_text(cameras, 'estimated camera')}, {len(view.truth) or 'no'} true ones"
     return page(
         request,
         "cameras.html",
@@ -43,6 +43,7 @@ def cameras_page(library: RunIndex, request: Request) -> Response:
         scenes=scenes,
         note=f"{view.note}, {label}",
         label=label,
+        has_truth=bool(view.truth),
         worst=known.worst[wanted],
         data=json.dumps(scene_data(view), separators=(",", ":")),
     )

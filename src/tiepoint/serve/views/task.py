@@ -73,6 +73,7 @@ def task(library: RunIndex, request: Request) -> Response:
     curves = params.choice_param(request, "curves", ("", "1"), "") == "1"
     paper = None
     asked_paper = params.choice_param(request, "paper", ("", "1"), "") == "1" and bool(section.methods)
+    asked_paper = asked_paper and not section.no_ranking
     if asked_paper:
         make_paper = partial(_paper, library, section)
         paper = library.compute_in_background("paper", key, make_paper, max(0.0, until - time.monotonic()))

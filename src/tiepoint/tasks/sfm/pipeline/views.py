@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 MIN_ALIGNED = 3
 MIN_INLIERS = 15
 """Verified matches from which COLMAP uses a pair of images (`min_num_matches`)."""
+_UP = {**dict.fromkeys((1, 2), (1, -1)), **dict.fromkeys((3, 4), (1, 1))}
+_UP |= {**dict.fromkeys((5, 6), (0, -1)), **dict.fromkeys((7, 8), (0, 1))}
+"""Axis of the stored image that points up when it is shown, and its sign, by EXIF orientation."""
 _OUTLIER = 3.0
 """Cameras farther than this many medians from their true places do not decide the alignment."""
 
@@ -49,8 +52,8 @@ def scene_view(record: Records) -> SceneView:
         models.append(_moved(cameras, cloud, fit))
     truth = [(names[i], c, R) for i, (c, R) in sorted(true.items())]
     shown = [[(names[i], c, R) for i, (c, R) in m[0].items()] for m in models]
-    rotations = [R for _, _, R in truth] or [R for m in shown for _, _, R in m]
-    upright = _upright(rotations)
+    stored = record.meta.get("orientations", {})
+    upright = _upright([(R, stored.get(n, 1)) for n, _, R in truth or [c for m in shown for c in m]])
     note = f"seed {record.meta['seed']}, {record.meta['mapper']} mapper"
     if true and models and not all(m[2] for m in models):
         note += "; models with fewer than 3 true images are in their own frame"
@@ -107,12 +110,15 @@ def _moved(cameras: Placed, cloud: Floats, fit: Similarity | None) -> tuple[Plac
     return moved, fit.apply(cloud), True
 
 
-def _upright(rotations: Sequence[Floats]) -> Floats:
-    """Return the rotation (3, 3) to a frame in which z is up and y the mean viewing direction."""
-    if not rotations:
+def _upright(cameras: Sequence[tuple[Floats, int]]) -> Floats:
+    """Return the rotation (3, 3) to a frame in which z is up and y the mean viewing direction.
+
+    `cameras` have rotations from world to camera, and EXIF orientations of their images.
+    """
+    if not cameras:
         return np.eye(3)
-    stack = np.array(rotations)
-    up = -np.median(stack[:, 1], axis=0)
+    stack = np.array([R for R, _ in cameras])
+    up = np.median([sign * R[axis] for R, tag in cameras for axis, sign in (_UP.get(tag, _UP[1]),)], axis=0)
     up = up / (np.linalg.norm(up) or 1.0)
     ahead = stack[:, 2].mean(axis=0)
     ahead = ahead - (ahead @ up) * up

@@ -28,8 +28,12 @@ def compare_reconstruction(
     cluster: str,
     absolute: str,
     merge_px: float | None,
+    orientations: Mapping[str, int] | None = None,
 ) -> Records:
-    """Return the records of one scene and seed. Without truth, the first model numbers its images."""
+    """Return the records of one scene and seed. Without truth, the first model numbers its images.
+
+    `orientations` has the EXIF orientation of images that are not upright.
+    """
     estimate = EstimatedScene(made.models, found=True)
     true = scene.truth or _without_truth(scene.name)
     records = scene_records(true, estimate, cluster=cluster, absolute=absolute)
@@ -49,6 +53,7 @@ def compare_reconstruction(
         ],
         "keypoints": [len(k) for k in matches.keypoints],
         "merge_px": merge_px,
+        "orientations": dict(orientations or {}),
         "seconds": _seconds(matches, found),
         "peak_mib": float(found.get("peak_mib", 0.0)),
         "cloud": found.get("points", []),

@@ -209,6 +209,7 @@ class OpenReconstruct(BaseTaskData):
             cluster=o.cluster,
             absolute=o.absolute,
             merge_px=self.merge_px,
+            orientations=work.scene.orientations,
         )
 
     def for_pairs(self) -> OpenReconstructPairs:
