@@ -70,6 +70,9 @@ def cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
     if found is None:
         found = {n: np.ascontiguousarray(array) for n, array in make().items()}
         _keep(path, found, stamp)
+    elif _writer is not None:
+        with contextlib.suppress(OSError):  # the time of the last use decides what `store prune` removes
+            os.utime(path)
     return found
 
 

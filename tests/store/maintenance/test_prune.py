@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from store_world import look
 
+from tiepoint.core.array_cache import cached_arrays
 from tiepoint.core.errors import InputError
 from tiepoint.store import status_files
 from tiepoint.store.maintenance.space import prune_store, store_size
@@ -83,6 +85,26 @@ def test_records_of_no_run_go_too(aged: Path) -> None:
         assert {k: a.files for k, a in told.files.items()} == {"records": 1}
         assert not stray.exists()
         assert kept.exists()
+
+
+def test_cached_lists_go_by_when_they_were_last_read(aged: Path) -> None:
+    with Store.open(aged) as store:
+        made = {}
+        for key in ("old", "read"):
+            before = set((aged / "lists").iterdir()) if (aged / "lists").exists() else set()
+            cached_arrays("sfm-model", key, lambda: {"x": np.arange(9)})
+            (made[key],) = set((aged / "lists").iterdir()) - before
+            os.utime(made[key], (time.time() - 50 * DAY,) * 2)
+        again = cached_arrays("sfm-model", "read", lambda: pytest.fail("computed again"))
+        assert again["x"].tolist() == list(range(9))
+        (aged / "hashes.json").write_text("{}")
+        os.utime(aged / "hashes.json", (0, 0))
+        told = prune_store(store, older_than_s=30 * DAY)
+        assert told.files["kept lists"].files == 1
+        assert told.files["kept lists"].size_bytes > 9 * 8
+        assert not made["old"].exists()
+        assert made["read"].exists()
+        assert (aged / "hashes.json").exists()
 
 
 def test_what_a_process_at_work_uses_stays(aged: Path, monkeypatch: pytest.MonkeyPatch) -> None:

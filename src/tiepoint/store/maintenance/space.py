@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ...core import array_cache
 from ...core.errors import InputError
 from ..run_queries import RunHead
 from ..store import Store
-from .inventory import ORDER, FileReferences, StoreEntry, entries
+from .inventory import KINDS, ORDER, FileReferences, StoreEntry, entries
 from .journal import delete_entries, finish_changes
 from .usage import FOLDER as USES
 from .usage import InUse
@@ -156,7 +157,7 @@ class Recomputation:
 class PruneReport:
     """Report of `prune_store`: removed files by kind, previous store size, and cost of recomputation.
 
-    `in_use` counts old features that were retained because a running process may use them. `wanted_bytes` is
+    `in_use` counts old files that were retained because a running process may use them. `wanted_bytes` is
     the requested store size, which cannot always be reached. With `dry_run` nothing was removed.
     """
 
@@ -186,11 +187,11 @@ def prune_store(
     dry_run: bool = False,
     now: float | None = None,
 ) -> PruneReport:
-    """Remove old features, and records, scene values and transforms that no run needs.
+    """Remove old features and cached lists, and records, scene values and transforms that no run needs.
 
-    The last use of a feature is the time when it was written or when a run that uses it last started. The
-    oldest features are removed first. Runs, their scores and their records are retained. A later run
-    recomputes the features that it needs.
+    The last use of a feature is the time when it was written or when a run that uses it last started; of a
+    list, when it was last written or read. The oldest files are removed first. Runs, their scores and their
+    records are retained. A later run recomputes the features and lists that it needs.
 
     Args:
         store: Open for writing, or for reading with `dry_run`.
@@ -225,8 +226,9 @@ def _chosen(
         users = links.of(entry)
         raced = links.raced(entry)
         of_no_run = entry.path.parent.name == USES and entry.key not in links.owners
+        is_list = entry.kind == KINDS[array_cache.FOLDER] and entry.path.parent.name == array_cache.FOLDER
         unused = entry.kind in OF_RUNS and not users and raced is None
-        if entry.kind == "features" or unused or of_no_run:
+        if entry.kind == "features" or is_list or unused or of_no_run:
             used = max([entry.written, raced or 0.0, *(_last_use(links, head) for head in users)])
             if used > before:
                 continue
