@@ -9,6 +9,8 @@ from ..core.errors import InputError, UnknownNameError, known_names
 from ..core.plugins import PLUGGED, Registry, RegistryEntry
 
 FAMILIES = ("patches", "keypoints", "dense", "pairs")
+MATCHED = "keypoints with a matcher"
+"""Pseudo-family: keypoint methods for tasks that match all images of a scene."""
 
 
 _PATCH_NETWORKS = {

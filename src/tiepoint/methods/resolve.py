@@ -23,7 +23,7 @@ from .base import Finish, Method
 from .identity import config_of, item_part
 from .opened_files import OpenedFiles
 from .output_checks import check_descriptors, check_on_bad
-from .registry import FAMILIES, METHODS
+from .registry import FAMILIES, MATCHED, METHODS
 from .spec import (
     FilesSpec,
     Spec,
@@ -45,9 +45,6 @@ BINDERS: dict[str, str] = {
 }
 """Adapter of each family. It takes (thing, name=, distance=, on_bad=) and returns the `extract` function."""
 
-
-MATCHED = "keypoints with a matcher"
-"""Pseudo-family: keypoint methods for tasks that match all images of a scene."""
 
 REAL_VALUED = ("l2", "l1", "cosine")
 """Distances for real-valued descriptors. Binary descriptors use `hamming`."""
@@ -107,11 +104,11 @@ def resolve(
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
     with watch_hashed_files() as files:
-        if family == MATCHED:
-            method = _resolve_matched(spec, files, device=device, on_bad=on_bad, fit=fit)
-        elif is_program(spec) and family in FAMILIES:
+        if is_program(spec) and family in (*FAMILIES, MATCHED):
             check_device(device)
             method = replace(_program(spec, family, device, on_bad, program or {}), files=files)
+        elif family == MATCHED:
+            method = _resolve_matched(spec, files, device=device, on_bad=on_bad, fit=fit)
         else:
             method = _resolved(spec, files, family=family, device=device, on_bad=on_bad, fit=fit)
     return replace(method, files=files, name=method.name if name is None else name)
@@ -169,14 +166,14 @@ def _program(spec: str, family: str, device: str, on_bad: str, options: Mapping[
     from .programs.method import make_program_method, with_program
 
     thing, matching = make_program_method(spec, family, options, device)
-    has_keypoints = family == "pairs" and thing.role == "keypoints"
-    home = "keypoints" if has_keypoints else family
+    matched = family in ("pairs", MATCHED) and thing.role == "keypoints"
+    home = "keypoints" if matched else family
     method = with_program(_bound(thing, thing.name, home, device, on_bad, spec), thing)
-    if not has_keypoints:
+    if not matched:
         return method
-    from .pairs.factory import with_matcher
+    from .pairs.factory import with_image_matcher, with_matcher
 
-    return with_matcher(method, matching, spec)
+    return (with_image_matcher if family == MATCHED else with_matcher)(method, matching, spec)
 
 
 def _watched(method: Method) -> Method:

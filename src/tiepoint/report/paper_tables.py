@@ -120,7 +120,9 @@ def paper_tables(
     if table in (None, "combined"):
         tables += combined_tables(runs, display, one=one, least=2 if table is None else 1, test=test)
     if table != "combined":
-        tables += [task_table(s, display) for s in sections(runs, test=test) if s.methods and not s.no_ranking]
+        tables += [
+            task_table(s, display) for s in sections(runs, test=test) if s.methods and not s.no_ranking
+        ]
     if not tables and not all(map(is_canary, runs)):
         raise InputError("these runs have no score, only counts; run the methods on data with ground truth")
     if not tables:

@@ -19,6 +19,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.core.records import ImageFacts, Item
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.programs import program
+from tiepoint.methods.registry import MATCHED
 from tiepoint.methods.resolve import resolve
 
 DOCS = Path(__file__).parents[3] / "docs" / "exec"
@@ -143,6 +144,38 @@ def test_keypoints_are_matched_on_pairs() -> None:
     found = method.extract(ITEM, (IMAGES[0], IMAGES[0]))
     assert np.array_equal(found["points0"], found["points1"])
     assert len(found["points0"]) == 20
+
+
+def test_keypoints_have_a_matcher_for_scenes() -> None:
+    plain, item = resolve(of("keypoints", "grey"), family="keypoints"), Item("a", "c")
+    names, configs = [], []
+    for given in ({}, {"matcher": "nn", "ratio": "0.8"}):
+        method = resolve(of("keypoints", "grey"), family=MATCHED, program=given)
+        assert method.family == "keypoints"
+        assert method.meta["matcher"] == given
+        assert method.key(item) == plain.key(item)
+        values = method.extract(item, IMAGES[0])["values"]
+        assert np.array_equal(values, plain.extract(item, IMAGES[0])["values"])
+        assert method.stream is not None
+        names.append(method.name.removeprefix(plain.name))
+        configs.append(method.config)
+    assert names == ["?matcher=mnn", "?matcher=nn&ratio=0.8"]
+    assert configs[0] != configs[1]
+    with pytest.raises(InputError, match="declares patches, but this task needs keypoints"):
+        resolve(of("patches"), family=MATCHED)
+    with pytest.raises(InputError, match="needs the descriptors of colmap-sift"):
+        resolve(of("keypoints", "grey"), family=MATCHED, program={"matcher": "colmap"})
+
+
+@pytest.mark.parametrize(
+    ("declared", "family"), [("keypoints", MATCHED), ("pairs", "pairs"), ("dense", "pairs")]
+)
+def test_family_for_scenes(declared: str, family: str) -> None:
+    pytest.importorskip("pycolmap")
+    from tiepoint.run.context import method_family
+    from tiepoint.tasks.sfm.reconstruct.task import TASK
+
+    assert method_family(TASK, of(declared), {}) == family
 
 
 def test_family_must_be_declared() -> None:

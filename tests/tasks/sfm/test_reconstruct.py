@@ -16,7 +16,8 @@ from tiepoint.datasets.reconstructions.image_scenes import ImageScene, read_imag
 from tiepoint.datasets.reconstructions.poses import PoseBuilder
 from tiepoint.datasets.reconstructions.scenes import true_scene
 from tiepoint.geometry.quaternions import quaternions_of
-from tiepoint.methods.resolve import MATCHED, resolve
+from tiepoint.methods.registry import MATCHED
+from tiepoint.methods.resolve import resolve
 from tiepoint.tasks.sfm.pipeline.mapping import MapperSettings, Reconstruction
 from tiepoint.tasks.sfm.pipeline.merging import merge_points, merged_matches
 from tiepoint.tasks.sfm.pipeline.pairs import listed_pairs, mean_descriptor, similar_pairs

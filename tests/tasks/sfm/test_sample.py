@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,8 @@ from tiepoint.cli.main import run as command
 from tiepoint.datasets.demo import rooms
 from tiepoint.datasets.demo.rooms import look_at, make_rooms, render
 from tiepoint.geometry.quaternions import rotations_of
-from tiepoint.methods.resolve import MATCHED, resolve
+from tiepoint.methods.registry import MATCHED
+from tiepoint.methods.resolve import resolve
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.sfm.pipeline import mapping, matching
@@ -112,6 +115,38 @@ def test_command_line_from_images_to_files(tmp_path, room, capsys, monkeypatch):
     page = (tmp_path / "r.html").read_text()
     assert "cameras of small by" in page
     assert 'src="http' not in page
+
+
+PROGRAM = """
+import json, os, sys
+import numpy as np
+from tiepoint.core.records import Item
+from tiepoint.methods.resolve import resolve
+
+orb, hello = resolve("orb?max_features=800", family="keypoints"), json.loads(sys.stdin.readline())
+greeting = {"protocol": 1, "families": ["keypoints"], "name": "mine", "distance": "hamming"}
+print(json.dumps(greeting), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    found = orb.extract(Item("x", "x"), np.load(request["image"]))
+    path = os.path.join(hello["folder"], f"{request['id']}.npz")
+    np.savez(path, keypoints=found["keypoints"], descriptors=found["values"])
+    print(json.dumps({"id": request["id"], "arrays": path}), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs need POSIX")
+def test_program_with_keypoints_equals_the_builtin(tmp_path, room):
+    pytest.importorskip("cv2")
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    spec, one = f"exec:{sys.executable} {tmp_path / 'mine.py'}", ("-o", "seeds=1")
+    (ours,) = reconstructed(tmp_path / "s", "orb?max_features=800&ratio=0.9", room, *one)
+    (theirs,) = reconstructed(tmp_path / "s", spec, room, *one, "-o", "exec.ratio=0.9")
+    assert theirs.meta["pairs"] == ours.meta["pairs"]
+    assert min(p[2] for p in ours.meta["pairs"]) > 20
+    np.testing.assert_array_equal(theirs["qvec"], ours["qvec"])
+    np.testing.assert_array_equal(theirs["tvec"], ours["tvec"])
+    assert len(theirs.meta["points"]) == 1
 
 
 def test_without_truth_nothing_is_ranked(tmp_path, room, capsys):

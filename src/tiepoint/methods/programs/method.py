@@ -19,6 +19,7 @@ from ...core.hashing import hash_json
 from ...core.records import Arrays, Item
 from ...formats.image.reader import to_grey
 from ..base import Finish, Method
+from ..registry import MATCHED
 from ..spec import EXEC
 from .exchange import Answer, Request
 from .program import Program, program_of
@@ -28,6 +29,7 @@ Image = NDArray[np.uint8]
 ROLES: Mapping[str, tuple[str, ...]] = {
     "patches": ("patches",),
     "keypoints": ("keypoints",),
+    MATCHED: ("keypoints",),
     "pairs": ("pairs", "keypoints", "dense"),
     "dense": ("dense", "pairs", "keypoints"),
 }
@@ -214,10 +216,10 @@ def make_program_method(
             f"{' or '.join(ROLES[family])}; choose another task, or extend the program"
         )
     matching = program.settings.matching
-    if matching and (family != "pairs" or role != "keypoints"):
+    if matching and (family not in ("pairs", MATCHED) or role != "keypoints"):
         raise InputError(
-            f"{program.where}: {' and '.join(matching)} apply to programs that return keypoints, on tasks of "
-            "image pairs; remove them"
+            f"{program.where}: {' and '.join(matching)} apply to programs that return keypoints, on tasks "
+            "that match images; remove them"
         )
     return ProgramMethod(program, role), matching
 

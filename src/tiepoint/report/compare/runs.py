@@ -386,8 +386,8 @@ def _choose_score(
         raise InputError(f"these runs of {task.name} have no score to compare; rerun the methods")
     if metric_info(task.info, best[0]).better is None:
         raise InputError(
-            f"these runs of {task.name} have no score, only counts such as {best[0]}; run the methods on data "
-            "with ground truth, or name a count with `metric`"
+            f"these runs of {task.name} have no score, only counts such as {best[0]}; run the methods on "
+            "data with ground truth, or name a count with `metric`"
         )
     return best
 

@@ -23,7 +23,7 @@ WIDTH, RIGHT = 5.2, 0.2
 
 
 def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure | None:
-    """Draw headline scores with intervals for all methods or the best `most`. None without values that rank."""
+    """Draw headline scores with intervals for all methods or the best `most`. None if nothing is ranked."""
     if section.no_ranking:
         return None
     factor, unit = section.info.scale

@@ -12,7 +12,7 @@ from ....core.records import Records
 from ....core.scores import Score
 from ....datasets.reconstructions.image_scenes import read_image_scenes
 from ....methods.pairs.factory import family_of_geometry, split_matcher
-from ....methods.resolve import MATCHED
+from ....methods.registry import MATCHED
 from ....methods.spec import FilesSpec
 from ...base import BaseTask, Column, MetricInfo, TaskData, TaskInfo
 from ...info import count
