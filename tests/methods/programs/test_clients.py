@@ -163,7 +163,7 @@ def test_keypoints_have_a_matcher_for_scenes() -> None:
     assert configs[0] != configs[1]
     with pytest.raises(InputError, match="declares patches, but this task needs keypoints"):
         resolve(of("patches"), family=MATCHED)
-    with pytest.raises(InputError, match="needs the descriptors of colmap-sift"):
+    with pytest.raises(InputError, match="only on the descriptors of colmap-sift"):
         resolve(of("keypoints", "grey"), family=MATCHED, program={"matcher": "colmap"})
 
 
