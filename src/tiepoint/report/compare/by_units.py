@@ -35,7 +35,7 @@ PAIRS_DESIGN = (
 
 
 def is_over_pairs(group: str) -> bool:
-    """Return whether a group asks for intervals over pairs.
+    """Return whether a group requests intervals over pairs instead of scenes.
 
     >>> is_over_pairs("cluster=pair,threshold_deg=5"), is_over_pairs("all")
     (True, False)

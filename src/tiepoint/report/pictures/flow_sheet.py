@@ -130,8 +130,8 @@ def flow_sheet(
     """Draw a row of captioned pictures for each flow, with colour keys below.
 
     A row has image 1, image 2, flow, true flow, warped image 2, foreground and error, if available. All flows
-    share one colour scale: the longest true displacement in pixels of the flow. Without true flow, it is the
-    longest estimated displacement.
+    share one colour scale. It ends at the longest true displacement in pixels of the flow, or without true
+    flow at the longest estimated displacement.
     """
     longest = max(_longest(view) for view in views)
     white = max((WHITE * view.target_side() for view in views if view.truth is not None), default=None)

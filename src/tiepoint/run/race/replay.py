@@ -144,7 +144,7 @@ class StoredSource:
         return {name: self.by_unit[name] for name in active}
 
     def full_scores(self) -> dict[str, float]:
-        """Return the score of every run over all units, in the direction of the metric."""
+        """Return the score of every run over all units, as a value of the metric."""
         weights = self.score.units.weights
         means = {n: math.fsum(w * v[k] for k, w in weights.items()) for n, v in self.by_unit.items()}
         return {n: 1.0 - m if self.score.lower else m for n, m in means.items()}

@@ -112,7 +112,7 @@ def remove_races(store: Store, ids: Sequence[str]) -> None:
 
 
 def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[StoreEntry, str]]]:
-    """Return the runs to delete, and the store entries that only these runs need, with the task of each."""
+    """Return the runs to delete, and (entry, task) for each store entry that only these runs need."""
     links = FileReferences.read(store)
     heads = select_runs(links.heads, wanted)
     gone = {h.id for h in heads}
