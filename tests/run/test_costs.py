@@ -88,6 +88,13 @@ def test_times_exclude_reading_and_warm_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.largest == "b"
 
 
+def test_limited_times_use_evenly_spaced_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Context(monkeypatch)
+    found = time_items(context, "cpu", limit=2)  # type: ignore[arg-type]
+    assert "".join(context.calls) == "aaaab"
+    assert found.seconds == [1.0, 4.0]
+
+
 def test_gpu_is_warmed_up_for_every_size_and_synchronised(monkeypatch: pytest.MonkeyPatch) -> None:
     context, waited = Context(monkeypatch), []
     torch = SimpleNamespace(cuda=SimpleNamespace(synchronize=lambda: waited.append(context.now)))

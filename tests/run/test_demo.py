@@ -55,6 +55,7 @@ def test_each_method_of_a_step_is_timed_on_one_task() -> None:
         timed = [r.method for r in requests if r.time]
         assert timed == list(dict.fromkeys(r.method for r in requests))
         assert {r.task for r in requests if r.time} == {requests[0].task}
+        assert all(r.timed_items == demo.TIMED_ITEMS for r in requests)
 
 
 @pytest.mark.parametrize(("jobs", "times"), [(1, {True, False}), (2, {False})])

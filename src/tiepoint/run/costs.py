@@ -153,13 +153,21 @@ class ItemTimes:
     largest: str = ""
 
 
-def time_items(context: RunContext, device: str, progress: Progress = no_progress) -> ItemTimes:
-    """Time the method once on every item, after warm-up calls. Inputs are in memory, nothing is cached."""
+def time_items(
+    context: RunContext, device: str, progress: Progress = no_progress, limit: int | None = None
+) -> ItemTimes:
+    """Time the method once on each item, after warm-up calls. Inputs are in memory, nothing is cached.
+
+    `limit` is the maximum number of items, which are evenly spaced; None for all.
+    """
     method, found, most = context.method, ItemTimes(), -1
     now = partial(_now, device)
-    step = count_steps(progress, f"{method.name}: times", len(context.opened.items))
+    items = context.opened.items
+    if limit is not None and limit < len(items):
+        items = [items[i * len(items) // limit] for i in range(limit)]
+    step = count_steps(progress, f"{method.name}: times", len(items))
     with MEMO.bypassed():
-        for item in context.opened.items:
+        for item in items:
             payload = context.payload(item.key)
             images = _images(payload)
             count = len(payload) if method.family == "patches" else 1
@@ -205,10 +213,13 @@ def _keypoints(arrays: Arrays) -> list[int]:
     return [len(arrays["keypoints"])] if "keypoints" in arrays else known
 
 
-def measure(context: RunContext, device: str, progress: Progress = no_progress) -> dict[str, Any]:
-    """Return times of a method on all items, its peak memory, and the conditions of the measurement.
+def measure(
+    context: RunContext, device: str, progress: Progress = no_progress, limit: int | None = None
+) -> dict[str, Any]:
+    """Return times of a method, its peak memory, and the conditions of the measurement.
 
-    Methods that read precomputed features have no times.
+    `limit` is the maximum number of items that are timed; None for all. Methods that read precomputed
+    features have no times.
     """
     method = context.method
     if not context.opened.items or not method.needs_payload:
@@ -217,7 +228,7 @@ def measure(context: RunContext, device: str, progress: Progress = no_progress) 
     if torch is not None:
         torch.cuda.reset_peak_memory_stats()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    times = time_items(context, device, progress)
+    times = time_items(context, device, progress, limit)
     if not times.seconds:
         return {}
     found = {"per": UNIT[method.family], **_statistics("time", times.seconds)}

@@ -36,6 +36,7 @@ DENSE_METHODS = ("dis", "farneback", "zero")
 MAX_PATCHES = 160
 SFM_METHODS = ("colmap-sift", "orb?max_features=1000")
 ROOM, ROOM_SIZE = "small", (400, 300)
+TIMED_ITEMS = 12
 STEPS = ("patches", "keypoints", "pairs", "dense", "sfm")
 """Steps of the demo. `sfm` needs pycolmap and is skipped without it."""
 STREAMS = (("patches", "dense"), ("keypoints", "pairs", "sfm"))
@@ -83,10 +84,11 @@ def run_demo(
 def demo_requests(out: Path, step: str) -> list[RunRequest]:
     """Return the run requests of one step of `STEPS`.
 
-    Methods are timed on the first task of each step: the others have the same inputs.
+    Methods are timed on a few items of the first task of each step: the others have the same inputs.
     """
     requests = _requests(out, step)
-    return [replace(r, time=step != "sfm" and r.task == requests[0].task) for r in requests]
+    first = requests[0].task
+    return [replace(r, time=step != "sfm" and r.task == first, timed_items=TIMED_ITEMS) for r in requests]
 
 
 def _requests(out: Path, step: str) -> list[RunRequest]:
@@ -176,7 +178,7 @@ def _make(out: Path, jobs: int, progress: Progress) -> None:
     """Create the demo data unless it is complete."""
     if not (out / "made").exists():
         progress("data", 0, 2)
-        made = make_demo(out)
+        made = make_demo(out, jobs=jobs)
         progress("data", 1, 2)
         cut_patches(made.sequences, out / "patches", options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs)
         progress("data", 2, 2)

@@ -151,7 +151,8 @@ def evaluate_prepared(
         progress(f"scores under {protocol}", 1, 1)
     costs = sizes(context) | dict(computed.costs or {})
     if request.time and computed.costs is None:
-        costs |= measure(context, str(request.method_options.get("device", "cpu")), progress)
+        device = str(request.method_options.get("device", "cpu"))
+        costs |= measure(context, device, progress, request.timed_items)
     manifest = manifest.model_copy(
         update={
             "units": keys,

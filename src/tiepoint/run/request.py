@@ -17,7 +17,7 @@ class RunRequest:
     Transforms are fitted on the dataset `fit_on`, or on the split's training sequences if it is None. `name`
     replaces the method's name, and `meta` is added to the method's entry in the manifest. If `on_cluster` is
     set, the devices of the worker machines are unknown to this process. `time` measures the method's times
-    and memory.
+    and memory, on at most `timed_items` items that are evenly spaced (None for all).
     """
 
     method: Any
@@ -32,6 +32,7 @@ class RunRequest:
     meta: Mapping[str, Any] = field(default_factory=dict)
     on_cluster: bool = False
     time: bool = False
+    timed_items: int | None = None
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

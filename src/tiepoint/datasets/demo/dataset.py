@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,7 +168,12 @@ class DemoSet:
 
 
 def make_demo(
-    out: str | Path, *, scenes: Sequence[str] = SCENES, size: Size = (320, 240), seed: int = 0
+    out: str | Path,
+    *,
+    scenes: Sequence[str] = SCENES,
+    size: Size = (320, 240),
+    seed: int = 0,
+    jobs: int = 1,
 ) -> DemoSet:
     """Create the demo dataset in a folder. The same arguments give bit-identical files.
 
@@ -186,6 +192,7 @@ def make_demo(
         scenes: ``i_PHOTO`` or ``v_PHOTO`` for the photographs of `tiepoint.datasets.demo.views`.
         size: (width, height) of the images, at least 64 x 64.
         seed: Random seed of cameras, lighting and noise.
+        jobs: Number of threads. Files do not depend on it.
 
     Raises:
         InputError: scikit-image is not installed, or a scene name is invalid.
@@ -200,8 +207,13 @@ def make_demo(
     for scene in scenes:
         if scene_kind(scene) == "other":
             raise UnknownNameError("demo scene", scene, SCENES)
-        _make_scene(root / "sequences" / scene, scene, size, seed)
-    return DemoSet(root / "sequences", make_dense(root / "dense", seed=seed), make_stereo(root / "pose"))
+    with ThreadPoolExecutor(jobs) as pool:
+        views = [pool.submit(_make_scene, root / "sequences" / s, s, size, seed) for s in scenes]
+        dense = pool.submit(make_dense, root / "dense", seed=seed)
+        stereo = pool.submit(make_stereo, root / "pose")
+    for view in views:
+        view.result()
+    return DemoSet(root / "sequences", dense.result(), stereo.result())
 
 
 def _make_scene(folder: Path, scene: str, size: Size, seed: int) -> None:
