@@ -261,7 +261,7 @@ def test_one_of_something_is_not_told_as_several() -> None:
     )
     assert told.splitlines() == [
         "1 run in the store",
-        "records: 1 file, 0.0 MB verified",
+        "records: 1 file, 10 B verified",
         "1 leftover of killed processes; the next run removes them",
         "1 problem:",
         "  - broken",

@@ -20,7 +20,11 @@ from tiepoint.core.errors import InputError
 from tiepoint.core.records import Records
 from tiepoint.report.runs.card import card_rows
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.report.terminal.conventions import conventions_of
+from tiepoint.report.terminal.conventions import (
+    RunConventions,
+    conventions_of,
+    terminal_convention_tables,
+)
 from tiepoint.report.terminal.run_view import (
     card_table,
     histogram_table,
@@ -35,6 +39,7 @@ from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
+from tiepoint.tasks.steps import StepTable
 
 
 def printed(thing: object, width: int = 2000) -> str:
@@ -66,6 +71,25 @@ def test_scores_of_all_protocols_stand_side_by_side(odd: Run) -> None:
     assert "hbench-2016" in head
     row = next(line for line in text.splitlines() if "success_rate" in line and " all " in line)
     assert f"{100 * odd.value('success_rate'):.2f}" in row
+
+
+@pytest.mark.parametrize("levels", [(0.25, 0.25), (0.25, 0.5)])
+def test_equal_chance_levels_are_a_line(odd: Run, levels: tuple[float, float]) -> None:
+    first = next(s for s in odd.score_rows if s.protocol == "exact")
+    rows = [replace(first, group=g, chance=c) for g, c in zip(("all", "kind=v"), levels, strict=True)]
+    text = printed(scores_table(Run(replace(odd.stored, scores=tuple(rows)))))
+    is_column = any("group" in line and "chance" in line for line in text.splitlines())
+    assert is_column == (len(set(levels)) > 1)
+    assert (f"chance under exact: {first.metric} 25.00" in text) != is_column
+
+
+def test_metrics_that_no_step_changes_share_a_line() -> None:
+    changed = StepTable("map", [("first", 0.5), ("second", 0.25)], "a to b")
+    same = StepTable("success_rate", [("first", 0.5), ("second", 0.5 + 1e-16)], "a to b")
+    found = RunConventions("hpatches/matching", [], [changed, same], {}, [])
+    text = "".join(printed(t) for t in terminal_convention_tables(found))
+    assert text.count("second") == 1
+    assert f"no step changes {same.title}" in text
 
 
 def test_scenes_and_ranks(odd: Run) -> None:
@@ -133,7 +157,7 @@ def test_json_holds_what_the_text_shows(
     assert command([*words, "--conventions"]) == 0
     text = capsys.readouterr().out
     for table in told["steps"]:
-        assert table["title"] in text
+        assert table["title"].removeprefix(f"{odd.task} ") in text
         for step in table["steps"]:
             assert f"{100 * step['value']:.2f}" in text
 

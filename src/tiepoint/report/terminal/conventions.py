@@ -161,7 +161,10 @@ def _finite(value: float) -> float | None:
 
 
 def terminal_convention_tables(found: RunConventions) -> list[Any]:
-    """Return tables for the terminal: scores with a column per protocol, then the steps of each metric."""
+    """Return tables for the terminal: scores with a column per protocol, then the steps of each metric.
+
+    Metrics that no step changes share one line.
+    """
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -178,7 +181,10 @@ def terminal_convention_tables(found: RunConventions) -> list[Any]:
             row = [value_text(metric_info(task.info, metric), by.get((metric, p))) for p in found.protocols]
             first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)
+    same = [explained.title for explained in found.steps if _is_constant(explained.steps)]
     for explained in found.steps:
+        if explained.title in same:
+            continue
         table = FittingTable(title=f"{name} {explained.title}", wraps=("step",))
         table.add_column("step")
         table.add_column("value", justify="right")
@@ -188,4 +194,11 @@ def terminal_convention_tables(found: RunConventions) -> list[Any]:
             changed = "" if change is None else value_text(info, change, change=True)
             table.add_row(Text(step), value_text(info, value), changed)
         tables.append(table)
+    if same:
+        tables.append(Text(f"no step changes {', '.join(same)}"))
     return tables
+
+
+def _is_constant(steps: Sequence[tuple[str, float]]) -> bool:
+    """Return whether all values are equal but for rounding."""
+    return all(math.isclose(value, steps[0][1], abs_tol=1e-9) for _, value in steps)

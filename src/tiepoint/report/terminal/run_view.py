@@ -128,7 +128,8 @@ def scored_protocols(run: Run) -> list[str]:
 def scores_table(run: Run) -> Any:
     """Return all scores except those of single scenes and pairs, one column per protocol.
 
-    Scores that differ only in the value of a numeric group key share a row.
+    Scores that differ only in the value of a numeric group key share a row. The chance level is a column only
+    if it differs between the groups of a score.
     """
     from rich.text import Text
 
@@ -136,8 +137,12 @@ def scores_table(run: Run) -> Any:
 
     task, protocols = stored_task(run.task), scored_protocols(run)
     by = {(s.protocol, s.metric, s.group): s for s in run.score_rows}
+    one_level = _one_chance(run)
     table = FittingTable(title="scores (percent unless a unit is given; 95 % confidence interval)", keys=2)
-    for name in ("score", "group", *protocols, "n", "chance"):
+    if one_level:
+        levels = ", ".join(f"{name} {level}" for name, level in one_level.items())
+        table.caption = f"chance under {protocols[0]}: {levels}"
+    for name in ("score", "group", *protocols, "n", *([] if one_level else ["chance"])):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
     for metric, name, groups in _rows(run):
         cells = [
@@ -146,12 +151,31 @@ def scores_table(run: Run) -> Any:
         ]
         first = next((s for p in protocols for g in groups if (s := by.get((p, metric, g)))), None)
         n = "" if first is None else f"{first.n:,}"
-        factor = metric_info(task.info, metric).scale[0]
-        chance = "" if first is None or first.chance is None else f"{factor * first.chance:.2f}"
+        chance = "" if first is None else _chance(run, first)
         one = len(groups) == 1
-        plain = (heading(task, metric, "all"), name, *cells, n if one else "", chance if one else "")
-        table.add_row(*(Text(p) for p in plain))
+        more = [n if one else "", *([] if one_level else [chance if one else ""])]
+        table.add_row(*(Text(p) for p in (heading(task, metric, "all"), name, *cells, *more)))
     return table
+
+
+def _chance(run: Run, score: ScoreRow) -> str:
+    """Return the chance level of a score as text; empty if it has none."""
+    if score.chance is None:
+        return ""
+    return f"{metric_info(stored_task(run.task).info, score.metric).scale[0] * score.chance:.2f}"
+
+
+def _one_chance(run: Run) -> dict[str, str]:
+    """Return the chance level of each score under the first protocol. Empty if its groups have several."""
+    levels: dict[str, set[str]] = {}
+    for score in run.score_rows:
+        own = score.protocol == scored_protocols(run)[0] and "scene=" not in score.group
+        if own and (level := _chance(run, score)):
+            levels.setdefault(score.metric, set()).add(level)
+    if any(len(found) > 1 for found in levels.values()):
+        return {}
+    task = stored_task(run.task)
+    return {heading(task, metric, "all"): min(found) for metric, found in levels.items()}
 
 
 def notes(run: Run) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...core.errors import StoreError, TiepointError
-from ...core.formatting import count_text, first_few
+from ...core.formatting import count_text, first_few, format_bytes
 from ...core.processes import cores
 from ..races import StoredRace, race_file, race_paths, read_race
 from ..rebuild import damaged_database, differing_rows, replace_damaged
@@ -72,7 +72,7 @@ class StoreCheck:
             + (", database rebuilt from the run files" * self.rebuilt)
         ]
         for kind, count in self.files.items():
-            lines.append(f"{kind}: {count_text(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified")
+            lines.append(f"{kind}: {count_text(count, 'file')}, {format_bytes(self.sizes[kind])} verified")
         if self.leftovers:
             left = count_text(len(self.leftovers), "leftover")
             lines.append(f"{left} of killed processes; the next run removes them")

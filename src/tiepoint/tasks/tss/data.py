@@ -242,6 +242,6 @@ def _done(counts: PairCounts) -> list[list[Any]]:
     said = {
         "resized_flows": "flows resized to the size of the ground truth",
         "resized_masks": "masks resized to the size of the ground truth",
-        "estimated_masks": "masks estimated from the consistency of the flows",
+        "estimated_masks": "masks (not flow_accuracy) estimated from the consistency of the flows",
     }
     return [[text, None] for name, text in said.items() if getattr(counts, name)]
