@@ -55,3 +55,19 @@ def test_runs_in_the_docs_name_methods_and_tasks_that_exist() -> None:
                 assert [m for m in plain if m not in METHODS] == [], f"{page.name}: {line}"
                 found += 1
     assert found > 10
+
+
+def test_pages_that_render_data_install_its_photographs() -> None:
+    """`data make` needs scikit-image, which of all extras only `demo` installs."""
+    found = 0
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        extras = {
+            e
+            for names in re.findall(r"pip install [^\n]*tiepoint\[([a-z,]+)\]", text)
+            for e in names.split(",")
+        }
+        if extras and re.search(r"^tiepoint data make ", text, flags=re.M):
+            assert "demo" in extras, page.name
+            found += 1
+    assert found > 1

@@ -150,6 +150,21 @@ def test_crash_is_tried_again_once_and_is_a_failure_of_the_seed(program, cache):
     assert not list(cache.glob("*.bin")) if cache.exists() else True
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_peak_memory_is_that_of_the_child_alone(program, tmp_path):
+    program("""
+        import pathlib, sys, time
+        own = b"x" * (60 << 20)
+        time.sleep(0.5)
+        pathlib.Path(sys.argv[1]).with_name("result.json").write_text("{}")
+    """)
+    large = b"x" * (400 << 20)
+    found = run_child("reconstruct", {}, tmp_path, 60)
+    assert found.failure == ""
+    assert 60 < found.peak_mib < 200
+    assert len(large) == 400 << 20
+
+
 def test_time_limit_kills_the_child(program, tmp_path):
     program("import time; time.sleep(60)")
     started = time.monotonic()

@@ -367,6 +367,19 @@ def centre(pose):
     return R, -R.T @ t
 
 
+def test_photos_of_phones_that_are_not_read_are_named(tmp_path):
+    photos(tmp_path / "s", ["IMG_1.JPG", "IMG_2.JPG", "IMG_3.JPG"])
+    for name in ("._IMG_1.JPG", "IMG_4.HEIC", "IMG_5.HEIC"):
+        (tmp_path / "s" / name).write_bytes(b"no image")
+    opened = TASK.open(tmp_path / "s", {})
+    assert len(opened.items) == 3
+    assert "s: 2 photos cannot be read (IMG_4.HEIC, IMG_5.HEIC); convert to JPEG" in opened.warnings
+    for path in (tmp_path / "s").glob("*.JPG"):
+        path.unlink()
+    with pytest.raises(InputError, match=r"s: 2 photos cannot be read \(IMG_4.HEIC, IMG_5.HEIC\)"):
+        TASK.open(tmp_path / "s", {})
+
+
 def test_orientation_of_photos_is_read(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6

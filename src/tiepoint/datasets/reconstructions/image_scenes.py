@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from ...core.errors import ErrorCollector, FormatError, InputError
-from ...core.formatting import first_few
+from ...core.formatting import count_text, first_few
 from ...core.hashing import hash_file, hash_json
 from ...core.regular_files import exists, is_folder
 from ...formats.colmap.model import read_model
@@ -22,6 +22,8 @@ from .scenes import TrueScene, check_truth, scene_file, true_scene, truth_of_fil
 
 IMAGES = "images"
 """Sub-folder of a scene that has its images. If it is missing, the images are in the scene's folder."""
+UNREAD = (".heic", ".heif", ".avif", ".dng")
+"""Suffixes of photos that phones write and tiepoint does not read."""
 MIN_IMAGES = 3
 FOCAL_SHARE = 1.2
 """Focal length of an image without EXIF data, relative to its longer side, as COLMAP assumes."""
@@ -46,12 +48,14 @@ class ImageScene:
     """A scene for reconstruction: its images by name, sorted.
 
     `given` has the cameras that the data states, by image name. `truth` is None if no true pose is known.
+    `unread` has the names of photos in formats that are not read.
     """
 
     name: str
     images: Mapping[str, Path]
     given: Mapping[str, SceneCamera] = field(default_factory=dict)
     truth: TrueScene | None = None
+    unread: tuple[str, ...] = ()
 
     @cached_property
     def contents(self) -> dict[str, str]:
@@ -95,6 +99,8 @@ def read_image_scenes(path: str | Path) -> tuple[ImageScene, ...]:
             if not p.name.startswith(".") and p.is_dir() and p.name != "sparse_gt" and _images(p)
         }
     if not places:
+        if unread := _images(root, UNREAD):
+            raise InputError(f"{root}: {unread_photos(list(unread))}")
         endings = ", ".join(SUFFIXES)
         raise InputError(
             f"{root} has no images ({endings}), neither itself nor in sub-folders; pass a folder of images"
@@ -107,14 +113,16 @@ def read_image_scenes(path: str | Path) -> tuple[ImageScene, ...]:
     return tuple(scene for scene in found if scene is not None)
 
 
-def _images(folder: Path) -> dict[str, Path]:
-    """Return the images of a scene by name, sorted: those in its folder `images`, else in its own folder."""
+def _images(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[str, Path]:
+    """Return the images of a scene by name, sorted: those below `images`, or else those in the folder.
+
+    Hidden files are skipped: macOS writes ``._NAME.jpg`` beside photos on other disks.
+    """
     below = folder / IMAGES
-    if below.is_dir():
-        files = [p for p in below.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file()]
-        return {p.relative_to(below).as_posix(): p for p in sorted(files)}
-    files = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in SUFFIXES and p.is_file()]
-    return {p.name: p for p in files}
+    root = below if below.is_dir() else folder
+    found = below.rglob("*") if below.is_dir() else folder.iterdir()
+    files = [p for p in sorted(found) if p.suffix.lower() in suffixes and p.is_file()]
+    return {p.relative_to(root).as_posix(): p for p in files if not p.name.startswith(".")}
 
 
 def _scene(name: str, place: Path, truth: TrueScene | None, shared: Path | None) -> ImageScene:
@@ -137,7 +145,13 @@ def _scene(name: str, place: Path, truth: TrueScene | None, shared: Path | None)
                 f"{place}: no image has a true pose (images: {first_few(list(images), 2)}; truth: "
                 f"{first_few(known, 2)}); rename the images, or remove the truth"
             )
-    return ImageScene(name, images, _given_cameras(name, place, images, file or shared), truth)
+    given = _given_cameras(name, place, images, file or shared)
+    return ImageScene(name, images, given, truth, tuple(_images(place, UNREAD)))
+
+
+def unread_photos(names: Sequence[str]) -> str:
+    """Return a message about photos in formats that are not read."""
+    return f"{count_text(len(names), 'photo')} cannot be read ({first_few(names, 3)}); convert to JPEG"
 
 
 def _given_cameras(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,12 +63,14 @@ def run_child(stage: str, job: dict[str, Any], folder: Path, limit_s: float) -> 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, float, bool]:
     """Return wait status, peak memory in MiB, and whether the process was killed at the limit."""
     end, pause, late, pid = time.monotonic() + limit_s, _POLL_S[0], False, 0
+    peak_mib = 0.0
     try:
         while True:
+            peak_mib = max(peak_mib, _peak_mib(process.pid))
             pid, status, usage = os.wait4(process.pid, 0 if late else os.WNOHANG)
             if pid:
                 process.returncode = os.waitstatus_to_exitcode(status)
-                return status, usage.ru_maxrss / 1024, late
+                return status, peak_mib or usage.ru_maxrss / (1 << 20), late
             late = time.monotonic() > end
             if late:
                 process.kill()
@@ -80,3 +83,16 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, float,
             with contextlib.suppress(ChildProcessError):
                 os.wait4(process.pid, 0)
             process.returncode = -signal.SIGKILL
+
+
+def _peak_mib(pid: int) -> float:
+    """Return the peak memory of a process so far (Linux), else 0.
+
+    Trap: the peak that `wait4` reports on Linux starts with the memory of this process, from which the child
+    was forked.
+    """
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        peak = re.search(r"VmHWM:\s*(\d+) kB", status)
+        return int(peak[1]) / 1024 if peak else 0.0
+    return 0.0

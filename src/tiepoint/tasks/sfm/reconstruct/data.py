@@ -24,6 +24,7 @@ from ....datasets.reconstructions.image_scenes import (
     ImageScene,
     SceneCamera,
     scene_cameras,
+    unread_photos,
 )
 from ....formats.image.reader import read_image
 from ....methods.pairs.factory import image_key
@@ -286,6 +287,8 @@ def _with_accuracy(scene: ImageScene, accuracy: float) -> ImageScene:
 
 def _warnings(scene: ImageScene, cameras: Mapping[str, SceneCamera]) -> list[str]:
     words = [] if scene.truth is None else list(scene.truth.poses.warnings)
+    if scene.unread:
+        words.append(f"{scene.name}: {unread_photos(scene.unread)}")
     count = Counter(camera.source for camera in cameras.values())
     if count[EXIF] or count[ASSUMED]:
         parts = [f"{count[GIVEN]} given"] if count[GIVEN] else []
