@@ -238,8 +238,8 @@ def test_fewer_sets_and_fewer_pairs_are_not_compared_with_all(store: Path, tmp_p
     ("lines", "end", "message"),
     [
         (["s#a#b 0.5 0.5 1.0"], "\n", r"line 2: expected 10 words with single blanks, found 4"),
-        ([GOOD, GOOD.replace("s#a#b", "s#a#c")[:-8]], "", r"line 3: .*the file was cut"),
-        ([GOOD, GOOD.replace("s#a#b", "s#a#c")[:-1]], "", r"line 3: .*the file was cut"),
+        ([GOOD, GOOD.replace("s#a#b", "s#a#c")[:-8]], "", r"line 3: .*so the file is truncated"),
+        ([GOOD, GOOD.replace("s#a#b", "s#a#c")[:-1]], "", r"line 3: .*so the file is truncated"),
         ([GOOD.replace(" 1.0 2.0", "  1.0 2.0")], "\n", r"single blanks"),
         ([GOOD.replace("s#a#b", "s#a")], "\n", r"line 2: expected SCENE#IMAGE0#IMAGE1"),
         ([GOOD, GOOD.replace(" 1.0 2.0", " -1.0 2.0")], "\n", r"line 3: R_errs is -1; expected 0 to 180"),
