@@ -342,7 +342,7 @@ def _called(callee: Any, arguments: Any) -> Any:
 def _is_scalar(callee: Any) -> bool:
     """Return whether a called object is NumPy's ``scalar``.
 
-    It is a name or, in files written by dill, an attribute of a module.
+    The object may be a name or, in files written by dill, an attribute of a module.
     """
     if not isinstance(callee, OpaqueObject):
         return False

@@ -77,7 +77,7 @@ def test_read_colmap_odd_model_is_refused_with_file_and_line(tmp_path: Path, nam
         ("empty_points_lines", "empty_points_lines", 0, ""),
         ("no_last_points_line", "plain_legacy_txt", 0, ""),
         ("images_edited_legacy", "images_edited_legacy", 4, ""),
-        ("quaternion_not_unit", "quaternion_not_unit", 4, "1 quaternion was not of length 1 and was norm"),
+        ("quaternion_not_unit", "quaternion_not_unit", 4, "normalised 1 quaternion whose length is not 1"),
         ("no_points3D_file", "plain_legacy_txt", None, ""),
         ("crlf", "plain_legacy_txt", 4, ""),
         ("bin_and_txt", "plain_legacy_bin", 4, ""),

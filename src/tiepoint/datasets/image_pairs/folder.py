@@ -96,7 +96,7 @@ def draw_pairs(names: Sequence[str], limit: int = LIMIT) -> list[Names]:
 
 
 def offset_pairs(names: Sequence[str], limit: int) -> list[Names]:
-    """Return at most `limit` pairs of names, an equal number for each distance in `OFFSETS`.
+    """Return at most `limit` pairs of names whose positions differ by `OFFSETS`, equally many per offset.
 
     >>> offset_pairs(list("abcdef"), 3)
     [('a', 'b'), ('d', 'f'), ('b', 'f')]

@@ -147,10 +147,9 @@ class PoseBuilder:
         del self.errors.errors[50:]
         self.errors.raise_all()
         if self._scaled:
-            have = count_text(len(self._scaled), "quaternion was", "quaternions were")
+            quaternions = count_text(len(self._scaled), "quaternion")
             self.warnings.append(
-                f"{self.path}: {have} not of length 1 and {'was' if len(self._scaled) == 1 else 'were'} "
-                f"normalised ({first_few(self._scaled, 3)})"
+                f"{self.path}: normalised {quaternions} whose length is not 1 ({first_few(self._scaled, 3)})"
             )
         n = len(self._names)
         return Poses(

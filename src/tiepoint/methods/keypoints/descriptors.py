@@ -193,7 +193,7 @@ class Honc:
         frames = similarity_frames(keypoints.xy, keypoints.size_px * self.magnification / 2, angle)
         values = np.zeros((len(keypoints), CELLS * CELLS * 8), np.float32)
         valid = np.zeros(len(keypoints), bool)
-        places = _places()
+        weights = _pixel_weights()
         for start in range(0, len(keypoints), _HONC_BLOCK):
             rows = slice(start, start + _HONC_BLOCK)
             patches = np.stack(
@@ -203,11 +203,11 @@ class Honc:
                 ],
                 axis=2,
             )
-            values[rows], valid[rows] = _histograms(patches, places)
+            values[rows], valid[rows] = _histograms(patches, weights)
         return values, valid
 
 
-def _places() -> NDArray[np.float32]:
+def _pixel_weights() -> NDArray[np.float32]:
     """Return the weight of each pixel in each cell, (side², cells²).
 
     Weights are linear between cell centres, times a Gaussian.
@@ -220,11 +220,11 @@ def _places() -> NDArray[np.float32]:
 
 
 def _histograms(
-    patches: NDArray[np.float32], places: NDArray[np.float32]
+    patches: NDArray[np.float32], weights: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Return colour histograms of patches (n, pixels, 3), and a mask (n,) of patches that have contrast.
 
-    `places` are the weights of each pixel in each cell.
+    `weights` are the weights of each pixel in each cell.
     """
     deviation = patches.std(axis=1).mean(axis=1)
     valid = deviation > 1e-3
@@ -235,6 +235,6 @@ def _histograms(
     colours = np.einsum("npi,npj,npk->npijk", shares[:, :, 0], shares[:, :, 1], shares[:, :, 2])
     colours = colours.reshape(*colours.shape[:2], 8)
     # one product per patch, so that the rounding of a row does not depend on the other patches
-    rows = np.matmul(places.T, colours).reshape(len(patches), -1)
+    rows = np.matmul(weights.T, colours).reshape(len(patches), -1)
     cut = np.minimum(l2_normalise(rows), np.float32(CLIP))
     return np.where(valid[:, None], l2_normalise(cut), np.float32(0)), valid

@@ -149,7 +149,7 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
     if text.startswith(FUSE):
         components, _ = fused_parts(text)
         if all(split_detector(c).detector is not None for c in components):
-            return _fused_at_own_places(text, device)
+            return _fuse_paired_sets(text, device)
     spec = split_detector(text)
     if spec.detector is not None:
         return _at_detector(
@@ -165,7 +165,7 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
         plan = FactoryPlan(text, native, None, plan.params)
         thing = plan.build(device)
         return thing, plan.name(thing)
-    return _at_home(plan, plan_part(home, DETECTORS), text, device)
+    return _with_default_detector(plan, plan_part(home, DETECTORS), text, device)
 
 
 def _at_detector(
@@ -186,7 +186,9 @@ def _at_detector(
     return DetectThenDescribe(detector, descriptor, name=name), name
 
 
-def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
+def _with_default_detector(
+    descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str
+) -> tuple[Any, str]:
     """Combine a descriptor with its default detector. Return the method and its name.
 
     Both receive the parameters that they accept.
@@ -220,8 +222,8 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
     return thing, plan.name(thing)
 
 
-def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
-    """Create a fusion of descriptors that each have their own keypoint set. Return it and its name.
+def _fuse_paired_sets(text: str, device: str) -> tuple[Any, str]:
+    """Create a fusion of descriptors that each have their own, paired keypoint set. Return it and its name.
 
     Parameters that the fusion does not accept are passed to the descriptors that accept them.
     """
