@@ -215,7 +215,7 @@ def _fields(body: bytes) -> dict[str, NDArray[Any]]:
         return {}
     width = struct.unpack("<i", parts[3][1])[0]
     if width <= 0:
-        raise _CorruptError("the names of a struct have no length")
+        raise _CorruptError("a struct does not state the length of its field names")
     text = parts[4][1]
     names = [text[i : i + width].split(b"\0")[0].decode("latin-1") for i in range(0, len(text), width)]
     arrays = [_array(content) for _, content in parts[5:]]

@@ -24,7 +24,7 @@ NamedPair = tuple[tuple[str, str], Arrays]
 
 
 class _ImagePoints:
-    """Collector of the points of one image from all its pairs, without duplicates.
+    """Collector of the points of one image from all its pairs. A point in several pairs is stored once.
 
     Equal points of one pair remain separate, because each may have its own match.
     """
