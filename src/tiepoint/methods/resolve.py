@@ -60,7 +60,7 @@ def check_device(device: str) -> None:
 
     >>> check_device("banana")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: unknown device 'banana'; `device` is cpu, cuda, cuda:NUMBER or mps
+    tiepoint.core.errors.InputError: unknown device 'banana'; write cpu, cuda, cuda:NUMBER or mps
     """
     if not _DEVICE.fullmatch(device):
         raise InputError(f"unknown device {device!r}; write cpu, cuda, cuda:NUMBER or mps")

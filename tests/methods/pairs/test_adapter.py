@@ -100,9 +100,9 @@ def test_points_are_interpolated_for_dense_tasks():
     [
         ((P, P[:2]), r"differ in shape: \(3, 2\), \(2, 2\)"),
         ((P, np.full((3, 2), np.inf)), r"points1\[0\] is NaN or infinite"),
-        ((np.zeros((3, 4)), P), r"points0 has shape \(3, 4\); return \(n, 2\)"),
+        ((np.zeros((3, 4)), P), r"points0 has shape \(3, 4\), expected \(n, 2\)"),
         ((P, P + 60), r"points1\[0\] = \(61, 62\) is outside the image of 50 x 40 px"),
-        ((P, P, [1, 2]), r"confidence has shape \(2,\); return \(3,\)"),
+        ((P, P, [1, 2]), r"confidence has shape \(2,\), expected \(3,\)"),
         ((P, P, [1, np.nan, 2]), r"confidence\[1\] is NaN or infinite"),
     ],
 )

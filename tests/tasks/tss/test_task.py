@@ -330,7 +330,7 @@ def test_bad_ground_truth_is_listed_at_once(results: Path, data: Path) -> None:
         scored(results, data)
     words = str(caught.value)
     assert "A/p1: mask1.png is missing" in words
-    assert "A/p2: flow1.flo is (3, 3), mask1.png is (24, 32)" in words
+    assert "A/p2: flow1.flo is (3, 3), but mask1.png is (24, 32)" in words
     assert "flow2.flo" in words
     found = scored(results, data, missing="skip")
     assert ("iou", "subset=A") not in found

@@ -143,7 +143,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     >>> some = HPatchesDataset.from_lengths({"i_a": 3}, unsure={"v_b": (2, 4)})
     >>> for problem in split_problems(some, Split("mine", ("i_a", "v_b", "i_c"))):
     ...     print(problem)
-    split 'mine': the number of patches of v_b (2 to 4) is not known exactly; state one number each
+    split 'mine': the number of patches of v_b (2 to 4) is known only as an interval; state one number each
     split 'mine': unknown sequence 'i_c'; did you mean 'i_a'?
     """
     absent = [s for s in split.test if s not in data.lengths]

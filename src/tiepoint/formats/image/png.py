@@ -38,7 +38,8 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes; the limit is 66400000
+    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes; the limit is 66400000, so \
+save a smaller image
     """
     width, height = size
     limit = min(MAX_PIXELS, (PIXELS + PIXELS_PER_BYTE * file_bytes) * 3 // max(3, pixel_bytes))

@@ -92,7 +92,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
     if made.size == 0 and made.ndim < 2:
         made = made.reshape(0, 2)
     if made.ndim != 2 or made.shape[1] != 2:
-        raise InputError(f"{where}: {what} has shape {made.shape}; return (n, 2)")
+        raise InputError(f"{where}: {what} has shape {made.shape}, expected (n, 2)")
     if count is not None and len(made) != count:
         raise InputError(f"{where}: {len(made)} {what} for {count} points; return one row for every point")
     points = made.astype(np.float64)
@@ -106,7 +106,7 @@ def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
     """Return a fundamental matrix or homography (3, 3) as float64. All NaN means that none was found."""
     made = as_array(given, where)
     if made.shape != (3, 3):
-        raise InputError(f"{where}: {what} has shape {made.shape}; return (3, 3)")
+        raise InputError(f"{where}: {what} has shape {made.shape}, expected (3, 3)")
     matrix = made.astype(np.float64)
     if not np.isfinite(matrix).all() and not np.isnan(matrix).all():
         raise InputError(f"{where}: {what} has NaN or infinite values; return all NaN if no matrix was found")
@@ -123,10 +123,7 @@ def match_arrays(
     """
     first, second = point_array(parts[0], where, "points0"), point_array(parts[1], where, "points1")
     if len(first) != len(second):
-        raise InputError(
-            f"{where}: points0 and points1 differ in shape: {first.shape}, {second.shape}; return "
-            "equal shapes"
-        )
+        raise InputError(f"{where}: points0 and points1 differ in shape: {first.shape}, {second.shape}")
     for side, (points, size) in enumerate(zip((first, second), sizes, strict=True)):
         if size is not None and len(points):
             check_inside(points, size, f"{where}: points{side}")
@@ -134,7 +131,7 @@ def match_arrays(
     if len(parts) == 3 and parts[2] is not None:
         confidence = as_array(parts[2], where).astype(np.float64)
         if confidence.shape != (len(first),):
-            raise InputError(f"{where}: confidence has shape {confidence.shape}; return ({len(first)},)")
+            raise InputError(f"{where}: confidence has shape {confidence.shape}, expected ({len(first)},)")
         if not np.isfinite(confidence).all():
             i = int(np.argmin(np.isfinite(confidence)))
             raise InputError(f"{where}: confidence[{i}] is NaN or infinite; remove such matches")
@@ -178,7 +175,7 @@ def flow_parts(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
             continue
         values = as_array(part, where)
         if values.ndim != 2:
-            raise InputError(f"{where}: {label} has shape {values.shape}; return (height, width)")
+            raise InputError(f"{where}: {label} has shape {values.shape}, expected (height, width)")
         out[label] = values
     return out
 
@@ -346,8 +343,8 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
             out[matrix] = matrix_array(made[matrix], where, matrix)
     if not out:
         raise InputError(
-            f"{where}: found {', '.join(made) or 'nothing'}; return points0 and points1, a flow, "
-            "answers, F or H"
+            f"{where}: expected points0 and points1, a flow, answers, F or H; found "
+            f"{', '.join(made) or 'nothing'}"
         )
     return out
 

@@ -155,7 +155,7 @@ class MatchFiles:
 
     def _original(self, points: NDArray[Any], item: Item, side: int, name: str) -> NDArray[np.float64]:
         if points.ndim != 2 or points.shape[1] != 2:
-            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}; write (n, 2)")
+            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}, expected (n, 2)")
         made = points.astype(np.float64)
         if self.source.resized:
             size = item.images[side].size if len(item.images) == 2 else None
