@@ -54,8 +54,8 @@ def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> No
 
     >>> check_unpacked_size("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes; the limit is 332435456, \
-so check or split the file
+    tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes; the limit is \
+332435456, so check or split the file
     """
     limit = min(MAX_UNPACKED_BYTES, UNPACKED_BYTES + UNPACKED_RATIO * file_bytes)
     if announced > limit:
