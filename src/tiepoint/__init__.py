@@ -22,16 +22,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import score
+    from . import tools as tools
 else:  # a type checker that sees __getattr__ accepts every name
 
     def __getattr__(name: str) -> object:
-        """Import `score` on first access, because it needs NumPy and the tasks."""
-        if name == "score":
+        """Import `score` and `tools` on first access, because they need NumPy and the tasks."""
+        if name in ("score", "tools"):
             from importlib import import_module
 
-            return import_module(".score", __name__)
+            return import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """Return the names of the module, including `score` before its import."""
-        return sorted({*globals(), *__all__})
+        """Return the names of the module, including `score` and `tools` before their import."""
+        return sorted({*globals(), *__all__, "tools"})

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..core.errors import InputError, StoreError
+from ..core.formatting import first_few
 from ..core.scores import SCORE_COLUMNS, ScoreRow
 from .schema import keypoint_sets, methods, runs, scores
 from .store import Store
@@ -114,7 +115,7 @@ def load_run(store: Store, run_id: str) -> StoredRun:
         raise InputError(f"the store {store.where} has no run {run_id!r}; `list runs` shows all runs")
     if len(found) > 1:
         raise InputError(
-            f"several run ids begin with {run_id!r}: {', '.join(r.id for r in found)}; pass more characters"
+            f"several run ids begin with {run_id!r}: {first_few([r.id for r in found])}; pass more characters"
         )
     return found[0]
 

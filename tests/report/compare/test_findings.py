@@ -55,6 +55,12 @@ def test_what_is_not_separated_is_not_called_better(base: np.ndarray) -> None:
     assert "; it is better than the other method." in said
 
 
+def test_differences_below_the_printed_digits_are_no_lead(base: np.ndarray) -> None:
+    noise = 1e-9 * np.random.default_rng(2).standard_normal(10)
+    c = compare_methods({"a": values(base), "b": values(base + noise)})
+    assert re.fullmatch(r"[ab] and [ab] are equal in the printed digits\.", finding(c))
+
+
 def test_kinds_that_turn_the_order_around_are_told_with_their_numbers(base: np.ndarray) -> None:
     tilt = np.where(np.array(KINDS) == "i", 0.06, -0.04)
     c = compare_methods({"a": values(base + tilt), "b": values(base)})

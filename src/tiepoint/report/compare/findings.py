@@ -117,7 +117,7 @@ def find_in_comparison(c: Comparison, canaries: Sequence[str] | None = None) -> 
     pair = c.pairs.one(first.method, second.method)
     gap = f"{number(c, abs(pair.difference))}{unit}"
     tied = tuple(name for name, apart in separated.items() if not apart)
-    kinds = order_reversal_sentence(c, first.method, second.method)
+    kinds = "" if _prints_zero(c, pair) else order_reversal_sentence(c, first.method, second.method)
     found = replace(found, lead=gap, sure=pair.separated, why=_why(c, pair), tied=tied, kinds=kinds)
     return replace(found, sentence=_sentence(c, found, pair, len(separated) - len(tied)))
 
@@ -163,6 +163,8 @@ def _sentence(c: Comparison, found: ComparisonFinding, pair: PairRow, below: int
             return f"{head}, and than {_others(below - 1)}." if below > 1 else f"{head}."
         are = "is" if len(found.tied) == 1 else "are"
         return f"{head}; {first_few(found.tied)} {are} not separated from it."
+    if _prints_zero(c, pair):
+        return f"{found.first} and {found.second} are equal in the printed digits."
     head = f"{found.first} leads {found.second} by {found.lead}{interval}"
     if c.smallest_p > 1 - c.level:
         return f"{head}, but {found.why}."
@@ -173,6 +175,10 @@ def _sentence(c: Comparison, found: ComparisonFinding, pair: PairRow, below: int
     if not below:
         return f"{head}."
     return f"{head}; it is better than {_others(below)}."
+
+
+def _prints_zero(c: Comparison, pair: PairRow) -> bool:
+    return number(c, abs(pair.difference)) == number(c, 0.0)
 
 
 def _others(n: int) -> str:
