@@ -124,6 +124,29 @@ def test_without_matches_there_is_no_model_and_no_exception(cache):
     assert (found.models, found.failure) == ((), "")
 
 
+def test_matches_that_nobody_verified_give_no_model_and_no_exception(tmp_path):
+    """The mapper of COLMAP ignores them silently, which is why every database is verified."""
+    cameras, matches = world()
+    job = {
+        "database": str(tmp_path / "database.db"), "verify": False, "verified": "", "mapper": "incremental",
+        "mapper_options": {}, "seed": 0, "fixed_intrinsics": True, "pairs": (matches.pairs + 1).tolist(),
+    }  # fmt: skip
+    write_database(tmp_path / "database.db", cameras, matches)
+    found = run_child("reconstruct", job, tmp_path, 60)
+    assert (found.failure, found.found["models"]) == ("", [])
+    assert reconstruct(cameras, matches, MapperSettings("incremental", 0)).models
+
+
+@pytest.mark.parametrize("mapper", ["incremental", "global"])
+def test_two_runs_without_a_cache_have_the_same_bits(mapper):
+    cameras, matches = world()
+    first, again = (reconstruct(cameras, matches, MapperSettings(mapper, 0)) for _ in range(2))
+    assert len(first.models) == 1
+    np.testing.assert_array_equal(first.models[0].q, again.models[0].q)
+    np.testing.assert_array_equal(first.models[0].t, again.models[0].t)
+    assert first.found["seconds"] != again.found["seconds"]
+
+
 # child process
 
 
