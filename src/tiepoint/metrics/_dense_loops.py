@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops for `dense` that count endpoint errors and mask pixels."""
+"""Compiled loops for `dense`: count endpoint errors and mask pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _known(u: Any, v: Any) -> bool:
 
 @cached_njit(nogil=True)
 def _span(truth: Array) -> tuple[int, int]:
-    """Return the range (first, last + 1) of columns with known truth in a row; (0, 0) if none."""
+    """Return the half-open range of columns with known truth in a row, (first, last + 1); (0, 0) if none."""
     flat = truth.reshape(-1)
     small = 0
     for x in range(flat.size):
@@ -41,13 +41,13 @@ def _count_row(
     us: Array, vs: Array, truth: Array, thresholds: Array, unknown: Any, memory: Array, wrong: Array,
     sums: Array,
 ) -> None:  # fmt: skip
-    """Add one row of estimates (n,) and truth (n, 2) to `wrong` and `sums`.
+    """Add the counts and error sums of one row of estimates (n,) with truth (n, 2) to `wrong` and `sums`.
 
-    `wrong` counts pixels above each threshold. `sums` has the number of pixels with known truth, the number
-    of these with a known estimate, and the error sums of eight lanes. Pixel x belongs to lane x mod 8, so
-    that the loop can be vectorised. An error of -1 marks unknown truth and is above no threshold. `memory` is
-    a work array (4, n or longer). The code uses many short loops, because the compiler does not vectorise one
-    long loop.
+    `wrong` counts the pixels above each threshold. `sums` holds the number of pixels with known truth, the
+    number of pixels where the estimate is known too, and eight partial error sums. Pixel x is added to
+    partial sum x mod 8, so that the compiler can vectorise the loop. An error of -1 marks unknown truth and
+    is above no threshold. `memory` is a work array (4, n or longer). Several short loops are used because the
+    compiler does not vectorise one long loop.
     """
     kind = thresholds.dtype.type
     limit, none = np.float32(1e9), kind(-1)
@@ -89,7 +89,11 @@ def _count_row(
 
 @cached_njit(nogil=True)
 def _summed(sums: Array) -> Array:
-    """Return the numbers of pixels with known truth and with a known estimate, and the sum of all errors."""
+    """Reduce the `sums` of `_count_row` to one error sum.
+
+    The result is the number of pixels with known truth, the number where the estimate is known too, and the
+    sum.
+    """
     s = sums[2:]
     total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
     return np.array([sums[0], sums[1], total])
@@ -97,10 +101,10 @@ def _summed(sums: Array) -> Array:
 
 @cached_njit(nogil=True)
 def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> tuple[Array, Array]:
-    """Count the wrong pixels at each threshold (t,). Also return the result of `_summed`.
+    """Return the number of wrong pixels at each threshold (t,), and the result of `_summed`.
 
     A pixel is wrong if its error exceeds the threshold. Arithmetic is in the type of `thresholds`. `unknown`
-    is the error of an unknown estimate.
+    is the error that an unknown estimate gets.
     """
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(10)
@@ -119,7 +123,7 @@ def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> 
 def resized_counts(
     flow: Array, plan: Any, truth: Array, thresholds: Array, unknown: Any
 ) -> tuple[Array, Array]:
-    """Compute `error_counts` of a flow that is resized by `plan`, row by row."""
+    """Return the `error_counts` of a flow resized by `plan`, without storing the resized flow."""
     xs, fx, ys, fy, ax, ay, to, bx, by, blank = plan
     height, width = truth.shape[0], truth.shape[1]
     spans = np.empty((height, 2), np.int64)
@@ -152,7 +156,10 @@ def resized_counts(
 
 @cached_njit(nogil=True)
 def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
-    """Compute `error_counts`, but truth is known if ``u < 1e9``, and a NaN error exceeds no threshold."""
+    """Return the `error_counts` under lenient rules.
+
+    Truth is known if ``u < 1e9``, and a pixel with a NaN error is not wrong.
+    """
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(3)
     for y in range(flow.shape[0]):
@@ -175,7 +182,7 @@ def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array,
 
 @cached_njit(nogil=True)
 def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
-    """Count the bytes of two mask rows that share a set bit, that have any set bit, and that differ."""
+    """Count the bytes of two mask rows whose bitwise AND, OR and XOR are nonzero."""
     both = either = differing = 0
     for i in range(a.size):
         both += 1 if a[i] & b[i] else 0
@@ -186,7 +193,7 @@ def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def count_pixels(a: Array, b: Array) -> tuple[int, int, int]:
-    """Count pixels with foreground (nonzero) in both mask rows, in either, and in exactly one."""
+    """Count the foreground (nonzero) pixels of both mask rows: in both, in at least one, in exactly one."""
     both = either = differing = 0
     for i in range(a.size):
         one, two = a[i] != 0, b[i] != 0
@@ -198,7 +205,7 @@ def count_pixels(a: Array, b: Array) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def count_between(a: Array) -> int:
-    """Count values that are neither 0 nor 255."""
+    """Count the values of a mask that are neither 0 nor 255."""
     count = 0
     for i in range(a.size):
         count += 1 if (a[i] != 0) & (a[i] != 255) else 0

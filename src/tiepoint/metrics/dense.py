@@ -19,7 +19,10 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class FlowCounts:
-    """Counts of pixels with known truth (`valid`), correct pixels and known estimates, and the error sum."""
+    """Counts of pixels with known truth (`valid`), correct pixels and known estimates, and the error sum.
+
+    `correct` (t,) has one count for each threshold.
+    """
 
     correct: NDArray[np.int64]
     valid: int
@@ -34,9 +37,9 @@ def flow_counts(
 
     A pixel with known truth is correct if ``e = |flow - truth| <= threshold``. `flow` and `truth` are (h, w,
     2) of any real type; `thresholds_px` must not decrease. An unknown estimate (NaN, beyond 1e9) has the
-    error `rule.unknown_error_px`. Infinity is recommended: a finite value such as 1000 px would count as
-    correct at larger thresholds. With a `lenient` rule truth is known if ``u < 1e9``, and NaN estimates count
-    as correct, because NaN is not greater than a threshold. `rule.dtype` is the type of the arithmetic.
+    error `rule.unknown_error_px`. Use infinity: a finite value such as 1000 px counts as correct at larger
+    thresholds. With a `lenient` rule, truth is known if ``u < 1e9``, and NaN estimates count as correct,
+    because NaN is not greater than a threshold. `rule.dtype` is the type of the arithmetic.
 
     >>> truth = np.zeros((1, 3, 2)); truth[0, 2] = 1e10
     >>> flow = np.array([[[3.0, 4.0], [np.nan, 0], [0, 0]]])
@@ -76,7 +79,10 @@ def flow_counts_resized(
     array([16])
     """
     if rule.lenient or rule.resampling == "imresize":
-        raise ValueError("only bilinear rules can be counted during resizing; resize the flow first")
+        raise ValueError(
+            "resampling of this rule is not bilinear and cannot be counted during resizing; resize the "
+            "flow first"
+        )
     from ..geometry.flow.resize import resize_plan
     from ._dense_loops import resized_counts
 
@@ -130,7 +136,7 @@ Mask = NDArray[Any]
 
 @dataclass(frozen=True)
 class MaskCounts:
-    """Counts of pixels in both masks, in either mask, in exactly one mask, and of all pixels."""
+    """Pixel counts of a pair of masks: foreground in both, in at least one and in exactly one; all pixels."""
 
     intersection: int
     union: int
@@ -144,7 +150,7 @@ class MaskCounts:
 
     @property
     def pixel_accuracy(self) -> float:
-        """Fraction of pixels that are equal in both masks."""
+        """Fraction of pixels with the same class (foreground or background) in both masks."""
         return 1 - self.differing / self.pixels
 
 
@@ -189,14 +195,14 @@ SCALES = ("image", "box", "keypoints")
 def pck_length(
     scale: str, *, size: tuple[int, int], points: Points, box: tuple[float, float, float, float] | None = None
 ) -> float:
-    """Return the reference length L of an image pair, from its *target* image.
+    """Return the reference length L in pixels by which PCK scales its threshold, from the *target* image.
 
     * `image`: larger side of the image, ``max(height, width)`` of `size` (PF-PASCAL's convention);
     * `box`: larger side of the object box `box` = (x1, y1, x2, y2) (convention of SPair);
     * `keypoints`: larger extent of the target's keypoints, ``max - min`` (convention of PF-WILLOW).
 
-    The three differ by a factor of two and more, and papers do not always state their choice. Padding (NaN)
-    is excluded from the extent. Including it would raise PCK by ten points.
+    The three lengths differ by a factor of two and more, and papers do not always state their choice. Padding
+    (NaN) among `points` is ignored; including it would raise PCK by ten points.
 
     >>> points = np.array([[0.0, 0.0], [30.0, 10.0], [np.nan, np.nan]])
     >>> [pck_length(scale, size=(100, 200), points=points) for scale in ("image", "keypoints")]
@@ -227,7 +233,7 @@ def point_errors(points: Points, truth: Points) -> Floats:
 
 
 def points_right(error_px: Floats, length: float, alpha: float) -> int:
-    """Count the points with an error of at most alpha times the length; a missing point never counts.
+    """Count the points with an error of at most ``alpha * length``. A missing point (infinite) never counts.
 
     >>> points_right(np.array([5.0, 5.1, np.inf]), 100.0, 0.05)
     1

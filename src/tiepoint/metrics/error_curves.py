@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Recall at an error threshold, and the variants of its AUC that papers report.
 
-Errors are >= 0 in any unit. The error of a failed estimate is inf or NaN. Failures are never recalled and
-always count in n. An empty array gives NaN. Only `auc_python_sorted` treats NaN differently.
+Errors are >= 0 in any unit. A failed estimate has the error inf or NaN: it is never recalled but counts in
+the number of errors n. An empty array gives NaN. Only `auc_python_sorted` treats NaN differently.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def auc_shares(errors: ArrayLike, t: float) -> Floats:
 
 
 def auc_exact(errors: ArrayLike, t: float) -> float:
-    """Integrate the recall curve from 0 to t exactly and divide by t: the mean of max(0, 1 - e/t).
+    """Return the area under the recall curve from 0 to t, divided by t: the mean of max(0, 1 - e/t).
 
     >>> auc_exact([1, 3, float("inf"), 8], 10)
     0.45
@@ -36,12 +36,11 @@ def auc_exact(errors: ArrayLike, t: float) -> float:
 
 
 def auc_trapezoid(errors: ArrayLike, t: float) -> float:
-    """Integrate the recall curve with its points joined by straight lines, as most pose papers do.
+    """Return the trapezoid area under the recall curve from 0 to t, divided by t, as most pose papers do.
 
-    The points are (0, 0), (e_(i), i/n) for the sorted errors e < t, and (t, last recall). Errors equal to t
-    are excluded. The trapezoid area is divided by t. It exceeds the exact area by (largest e < t)/(2 n t),
-    at most 1/(2 n): 3.3 percentage points with 15 pairs, 0.03 with 1500. A single error e < t gives
-    1 - e/(2t).
+    The curve joins (0, 0), (e_(i), i/n) for the sorted errors e < t, and (t, last recall) by straight lines.
+    Errors equal to t are excluded. The result exceeds `auc_exact` by (largest e < t)/(2 n t), at most 1/(2
+    n): 3.3 percentage points with 15 pairs, 0.03 with 1500. A single error e < t gives 1 - e/(2t).
 
     >>> auc_trapezoid([2.0], 5)
     0.8
@@ -52,7 +51,7 @@ def auc_trapezoid(errors: ArrayLike, t: float) -> float:
 
 
 def auc_rounded(errors: ArrayLike, t: float, decimals: int = 4) -> float:
-    """Round `auc_trapezoid` as glue-factory does, with NumPy: half to even.
+    """Return `auc_trapezoid` rounded half to even, as glue-factory does with NumPy.
 
     >>> auc_trapezoid([1.0] * 10 + [90.0] * 10, 20), auc_rounded([1.0] * 10 + [90.0] * 10, 20)
     (0.47625, 0.4762)
@@ -61,10 +60,10 @@ def auc_rounded(errors: ArrayLike, t: float, decimals: int = 4) -> float:
 
 
 def auc_python_sorted(errors: ArrayLike, t: float) -> float:
-    """Compute `auc_trapezoid` after Python's `sorted`, whose result depends on the positions of NaN.
+    """Return `auc_trapezoid` of errors that Python's `sorted` has ordered, with its defect for NaN.
 
-    A comparison with NaN is false, so `sorted` leaves errors on both sides of a NaN unordered, and the area
-    may be NaN or far too small. Without NaN it equals `auc_trapezoid`.
+    A comparison with NaN is false, so `sorted` can leave the errors around a NaN unordered. The area may then
+    be NaN or far too small. Without NaN the result equals `auc_trapezoid`.
 
     >>> auc_python_sorted([1, 3, 8, float("nan")], 5), auc_python_sorted([8, float("nan"), 1, 3], 10)
     (0.375, 0.15)
@@ -86,10 +85,9 @@ def accuracy(errors: ArrayLike, t: float, *, strict: bool = True) -> float:
 def maa(errors: ArrayLike, t: int = 10) -> float:
     """Return the mean recall at 1, 2, …, t units: mean of max(0, t - floor(e))/t; t at most 10.
 
-    This is the mAA of the Image Matching Challenge: the mean of the first t cumulated bins of a histogram
-    with edges 0, 1, …, 10. The last bin is closed: an error of exactly 10 counts 0.1 at t = 10, but an error
-    of exactly 5 counts 0 at t = 5. Errors are effectively rounded down, so the result is never below the
-    exact AUC.
+    This is the mAA of the Image Matching Challenge, computed from a cumulated histogram with edges 0, 1, …,
+    10. The last bin is closed: an error of exactly 10 counts 0.1 at t = 10, but an error of exactly 5 counts
+    0 at t = 5. Errors are effectively rounded down, so the result is never below the exact AUC.
 
     >>> maa([0.5, 2.0, 10.0, 11.0], 10)
     0.475
@@ -102,7 +100,7 @@ def maa(errors: ArrayLike, t: int = 10) -> float:
 
 
 def map_roma(errors: ArrayLike, t: int) -> float:
-    """Return the mean of the strict accuracies at 5, 10, …, t, which RoMa and DKM print as `map_t`.
+    """Return the mean of the strict accuracies (e < t) at 5, 10, …, t: the `map_t` that RoMa and DKM print.
 
     >>> map_roma([7.0], 5), map_roma([7.0], 10), map_roma([7.0], 20)
     (0.0, 0.5, 0.75)
@@ -113,7 +111,10 @@ def map_roma(errors: ArrayLike, t: int) -> float:
 
 
 def _trapezoid(ordered: Floats, t: float) -> float:
-    """Return the trapezoid area of errors in the given order, divided by t."""
+    """Return the trapezoid area of the recall curve up to t, divided by t.
+
+    The `ordered` errors are not sorted again.
+    """
     n = len(ordered)
     if n == 0:
         return float("nan")
@@ -140,10 +141,10 @@ def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:
 
 
 def homography_auc(errors_px: ArrayLike, tau_px: float) -> float:
-    """Integrate accuracy(t) from 0 to tau_px exactly and divide by tau_px: the mean of max(0, 1 - e/tau).
+    """Return the exact area under accuracy(t) from 0 to tau_px, divided by tau_px: mean of max(0, 1 - e/tau).
 
     `errors_px` (n,) is infinite for a failed estimate. Many scripts compute the trapezoid area instead, which
-    differs by up to 1/n. Do not compare values of the two.
+    differs by up to 1/n. Do not compare the exact area with their values.
 
     >>> homography_auc([0.0, 1.5, 9.0], 3)
     0.5

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`ExperimentMetrics`: results of a keypoint experiment, collected by query, aggregated and serialised.
 
-Names follow an older tool, and so do conventions: the order of averaging, skipped values, and -1 or 0 for
-"not measured". Task scores use NaN and a reason instead.
+Names and conventions follow an older tool: the order of averaging, skipped values, and -1 or 0 for "not
+measured". Task scores use NaN and a reason instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SWITCHED = (
         for kind in ("viewpoint", "illumination")
     ),
 )
-"""Values of optional tasks; -1 if the task was not requested."""
+"""Values of optional tasks; -1 if the task was not run."""
 
 
 def _lists() -> Lists:
@@ -40,7 +40,7 @@ def _lists() -> Lists:
 
 @dataclass(frozen=True)
 class QueryAPResult:
-    """Result of one query. The defaults are the result of a query without ground truth."""
+    """Result of one query. The default values describe a query without ground truth."""
 
     ap: float = 0.0
     rank_of_true_match: int = -1
@@ -52,13 +52,13 @@ class QueryAPResult:
 class ExperimentMetrics:
     """Results of an experiment per image and per query; `calculate_mean_precision` aggregates them.
 
-    Per-scene maps are plain dicts; scenes are visited in the order of their names. `merge` concatenates
-    results and is associative. It does not merge aggregates, times, or verification and retrieval values.
-    Call `calculate_mean_precision` afterwards.
+    Scenes are visited in the order of their names. `merge` joins the results of two objects and is
+    associative. It does not merge aggregates, times, or verification and retrieval values: call
+    `calculate_mean_precision` afterwards.
 
-    `get_scene_average_precision` is the mean of the legacy precision, not of AP. `precision_at_k` is the
-    share of queries with the answer among the first k (success at k). `mean_average_precision` is the macro
-    value, or the micro value if the macro value is 0.
+    `get_scene_average_precision` is the mean of the legacy precision; it is not an AP. `precision_at_k` is
+    the share of queries with the answer among the first k (success at k). `mean_average_precision` is the
+    macro value, or the micro value if the macro value is 0.
 
     >>> m = ExperimentMetrics()
     >>> m.add_query_ap("v_wall", QueryAPResult(0.5, 2, 1, True))
@@ -121,7 +121,7 @@ class ExperimentMetrics:
 
     @classmethod
     def create_error(cls, message: str) -> ExperimentMetrics:
-        """Return metrics of a failed experiment. Merging preserves the failure."""
+        """Return metrics that mark the experiment as failed with a message. Merging keeps the failure."""
         return cls(success=False, error_message=message)
 
     @classmethod
@@ -202,7 +202,7 @@ class ExperimentMetrics:
         return sum(r <= k for r in ranks) / len(ranks) if ranks else 0.0
 
     def merge(self, other: ExperimentMetrics) -> ExperimentMetrics:
-        """Add the results of `other`. A failure of either is preserved; messages are joined by "; "."""
+        """Add the results of `other`. The result has failed if either has; messages are joined by "; "."""
         if not other.success:
             self.success = False
             self.error_message = "; ".join(m for m in (self.error_message, other.error_message) if m)
@@ -230,11 +230,11 @@ class ExperimentMetrics:
         return self
 
     def get_scene_average_precision(self, scene: str) -> float:
-        """Return the mean legacy precision of a scene, 0.0 if unknown."""
+        """Return the mean legacy precision of a scene, 0.0 if the scene is unknown."""
         return exact_mean(self.per_scene_precisions.get(scene, []))
 
     def get_scene_names(self) -> list[str]:
-        """Return the scenes with a legacy precision, sorted."""
+        """Return the sorted names of the scenes that have a legacy precision."""
         return sorted(self.per_scene_precisions)
 
     def rank_histogram(self) -> dict[str, int]:
@@ -252,33 +252,34 @@ class ExperimentMetrics:
 
     @property
     def mean_average_precision(self) -> float:
-        """`true_map_macro_by_scene` if it is positive, else `true_map_micro`."""
+        """The macro mAP `true_map_macro_by_scene` if it is positive, else the micro mAP `true_map_micro`."""
         return self.true_map_macro_by_scene if self.true_map_macro_by_scene > 0 else self.true_map_micro
 
     @property
     def true_map_micro_with_zeros(self) -> float:
-        """Value of `true_map_micro_including_zeros`, under its name in the schema."""
+        """Alias of `true_map_micro_including_zeros`: its name in the schema."""
         return self.true_map_micro_including_zeros
 
     @property
     def true_map_macro_with_zeros(self) -> float:
-        """Value of `true_map_macro_by_scene_including_zeros`, under its name in the schema."""
+        """Alias of `true_map_macro_by_scene_including_zeros`: its name in the schema."""
         return self.true_map_macro_by_scene_including_zeros
 
     @property
     def viewpoint_map_with_zeros(self) -> float:
-        """Value of `viewpoint_map_including_zeros`, under its name in the schema."""
+        """Alias of `viewpoint_map_including_zeros`: its name in the schema."""
         return self.viewpoint_map_including_zeros
 
     @property
     def illumination_map_with_zeros(self) -> float:
-        """Value of `illumination_map_including_zeros`, under its name in the schema."""
+        """Alias of `illumination_map_including_zeros`: its name in the schema."""
         return self.illumination_map_including_zeros
 
     def to_metadata_string(self, extra: Mapping[str, object] | None = None) -> str:
-        """Format the `metadata` column: ``key=value;`` with sorted keys, numbers with six decimals.
+        """Format the `metadata` column: ``key=value;`` in sorted order, floats with six decimals.
 
-        `extra` adds more keys (experiment name, times, device). See `metadata_pairs`.
+        The values are those of `metadata_pairs`. `extra` adds keys, such as experiment name, times and
+        device.
         """
         return metadata_string(metadata_pairs(self) | dict(extra or {}))
 
@@ -299,9 +300,13 @@ def _add(counts: dict[str, int], key: str, amount: int) -> None:
 def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
     """Return the metadata of a result, with the keys that the older tool writes and documents.
 
-    A value that was not measured has no key, whereas the older tool writes 0. Precision and numbers of
-    matches, keypoints and images require image results. Query keys require queries. Means and success at k
-    require a query with ground truth. The mean of a scene kind requires scenes of that kind.
+    A value that was not measured is omitted, whereas the older tool writes 0. Keys are present only if the
+    result has their data:
+
+    - precision, and numbers of matches, keypoints and images: image results;
+    - counts of queries: at least one query;
+    - means and success at k: a query with ground truth;
+    - mean of a scene kind (viewpoint, illumination): a scene of that kind.
 
     Each scene with at least one AP adds its `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
     """
@@ -334,7 +339,7 @@ def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
 
 
 def scene_pairs(scene: str, mean: float, count: int, with_zeros: float, excluded: int) -> dict[str, object]:
-    """Return the metadata of one scene: mean AP, number of queries, and number of excluded queries.
+    """Return the metadata of one scene: its mean AP, with and without excluded queries, and their numbers.
 
     >>> list(scene_pairs("v_wall", 0.5, 2, 0.25, 2))
     ['v_wall_true_map', 'v_wall_query_count', 'v_wall_true_map_with_zeros', 'v_wall_excluded_count']
@@ -348,7 +353,7 @@ def scene_pairs(scene: str, mean: float, count: int, with_zeros: float, excluded
 
 
 def metadata_string(pairs: Mapping[str, object]) -> str:
-    """Format pairs: keys sorted, ``;`` after each, six decimals for floats.
+    """Format key-value pairs as ``key=value;`` in sorted order, floats with six decimals.
 
     >>> metadata_string({"b": 0.5, "a": 3})
     'a=3;b=0.500000;'

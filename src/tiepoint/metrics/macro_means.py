@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Means over scenes, with excluded queries skipped or counted as zeros."""
+"""Means over scenes. Excluded queries are either skipped or counted as zeros."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Lists = dict[str, list[float]]
 
 
 def exact_mean(values: Sequence[float], *, empty: float = 0.0) -> float:
-    """Return the mean with an exact sum, independent of the order; `empty` if there are no values.
+    """Return the exactly rounded mean, which does not depend on the order of values; `empty` without values.
 
     >>> exact_mean([0.8, 0.6, 0.9])
     0.7666666666666666
@@ -30,7 +30,7 @@ def macro_mean(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> f
 def macro_with_zeros(
     lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int], *, empty: float = 0.0
 ) -> float:
-    """Average scene means over the scenes **that have values**. Excluded queries count as zeros.
+    """Return the mean over scenes **that have values**, with each scene's excluded queries counted as zeros.
 
     A scene that has only excluded queries is skipped here, but counts as 0 in `union_with_zeros`.
 
@@ -42,7 +42,7 @@ def macro_with_zeros(
 
 
 def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int]) -> float:
-    """Average scene means over all scenes. Excluded queries count as zeros.
+    """Return the mean over all scenes, with excluded queries counted as zeros.
 
     >>> union_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.25

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeatability of detectors, and matching score and matching accuracy of a pipeline."""
+"""Repeatability of detectors, and matching score and matching accuracy of matches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def repeatability(corresponding: int, visible_first: int, visible_second: int) -
 
     `corresponding` is the number of mutual nearest neighbours by position, within the tolerance.
     `visible_first` is the number of points of the first image that are visible in the second image;
-    `visible_second` is the reverse.
-    The result is in [0, 1], or NaN if an image has no point in the shared view.
+    `visible_second` is the reverse. The result is in [0, 1], or NaN if an image has no point in the shared
+    view.
 
     More points increase repeatability by chance, so compare detectors at equal numbers of points. One-to-one
     counting avoids a bias towards clustered points.

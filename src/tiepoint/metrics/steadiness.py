@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How little the two-view model of a pair moves when half of its matches are removed, without ground truth.
+"""Stability of a pair's two-view model when half of the matches are removed. Needs no ground truth.
 
 The unit of all thresholds is u: the longest side of the two images divided by 1000, in pixels.
 """
@@ -30,22 +30,25 @@ Sizes = tuple[Size, Size]
 SPLITS = 4
 """Number of times that the matches are split into halves."""
 CONFIRMED = 10
-"""Minimum number of confirmed matches of a pair. Unrelated images do not reach it by chance."""
+"""Minimum number of confirmed matches of a confirmed pair. Unrelated images do not reach it by chance."""
 MAX_MATCHES = 2000
 """Number of matches above which a seeded sample is used."""
 MIN_INLIERS_F, MIN_INLIERS_H = 7, 4
 THRESHOLD_F, THRESHOLD_H = 1.5, 3.0
 """Inlier thresholds of F and H in u."""
 NEAR, FAR = 3.0, 5.0
-"""Distances in u below which a match is confirmed, and from which the agreement of two models is 0."""
+"""Distances in u: a match nearer than `NEAR` is confirmed; models `FAR` or more apart have agreement 0."""
 PLANAR = 0.75
 """Minimum ratio of the inliers of H and F for which H is the model of a pair."""
 GRID, CELLS = 16, 8
-"""Points per side of the grid on which two homographies are compared, and cells per side of `cover`."""
+"""Points per side of the grid on which homographies are compared; cells per image side of `cover`."""
 
 
 class Model(NamedTuple):
-    """Model of all matches or of a half: F and H (3, 3), None if there is none, and the inliers."""
+    """Two-view models fitted to all matches or to half of them: F and H (3, 3), None if the fit failed.
+
+    `inliers_F` is a mask over the matches, `inliers_H` a number.
+    """
 
     F: Floats | None
     inliers_F: Mask
@@ -55,17 +58,18 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Steadiness of a method on a pair.
+    """Stability of the two-view model that a method's matches give for one pair.
 
     Attributes:
-        ungated: Mean agreement of the models of the halves with the model of all matches, 0 to 1.
-        confirmed: Number of matches near their epipolar lines under the model of the other half, mean over
+        ungated: Agreement of the models of the halves with the model of all matches, 0 to 1, averaged over
             the splits.
-        cover: Share of the cells of an image that hold a confirmed match: the smaller one of both images.
+        confirmed: Number of matches near their epipolar lines under the model of the other half, averaged
+            over the splits.
+        cover: Share of the 8 x 8 cells of an image with a confirmed match; the smaller share of both images.
         matches: Number of distinct matches that were used.
-        inliers_F, inliers_H: Numbers of inliers of the model of all matches.
-        planar: Whether H is the model of the pair instead of F.
-        rows: Rows of the used matches (n,).
+        inliers_F, inliers_H: Numbers of inliers of the F and H fitted to all matches.
+        planar: Whether the model of the pair is H instead of F.
+        rows: Row of each used match in the input (n,).
         share: Share of the splits that confirm each used match (n,).
     """
 
@@ -81,7 +85,7 @@ class Steadiness:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the method confirms the pair."""
+        """Whether enough matches are confirmed for the pair to count."""
         return self.confirmed >= CONFIRMED
 
     @property
@@ -93,11 +97,11 @@ class Steadiness:
 def steadiness(
     points0: ArrayLike, points1: ArrayLike, sizes: Sizes, key: str, *, seed: int = 0
 ) -> Steadiness:
-    """Return how steady the two-view model of the matches (n, 2), (n, 2) of a pair is.
+    """Measure how stable the two-view model of a pair is when half of its matches are removed.
 
     Args:
-        points0: Matches in pixels of original image 0, the first pixel's centre at (0, 0).
-        points1: Matches in pixels of original image 1.
+        points0: Matches in pixels of original image 0, (n, 2); the first pixel's centre is at (0, 0).
+        points1: Matches in pixels of original image 1, (n, 2).
         sizes: (width, height) of both images.
         key: Names of both images as ``NAME0|NAME1``. The splits depend on it.
         seed: Seed of the splits.
@@ -141,9 +145,9 @@ def steadiness(
 
 
 def distinct(points0: Floats, points1: Floats) -> Ints:
-    """Return the rows of matches without duplicates, whose coordinates are equal at floor(100 x + 0.5).
+    """Return the rows of distinct matches. Matches are equal if all floor(100 x + 0.5) of coordinates x are.
 
-    The first of several equal matches stays.
+    The first of several equal matches is retained.
 
     >>> a = np.array([[1.0, 2.0], [1.001, 2.0], [1.01, 2.0]])
     >>> distinct(a, np.zeros((3, 2))).tolist()
@@ -154,12 +158,12 @@ def distinct(points0: Floats, points1: Floats) -> Ints:
 
 
 def split_order(n: int, seed: int, key: str, number: int) -> Ints:
-    """Return the order of `n` matches in a split."""
+    """Return the shuffled row order of `n` matches for the split with a given number."""
     return np.argsort(splitmix64(split_seed(seed, key, number), n), kind="stable").astype(np.int64)
 
 
 def split_seed(seed: int, key: str, number: int) -> int:
-    """Return the seed of a split: the first eight bytes of a SHA-256.
+    """Return the seed of a split: the first eight bytes of a SHA-256 of the arguments.
 
     >>> split_seed(0, "a.jpg|b.jpg", 0)
     16716356107843100135
@@ -169,7 +173,7 @@ def split_seed(seed: int, key: str, number: int) -> int:
 
 
 def split_halves(n: int, seed: int, key: str, number: int) -> tuple[Ints, Ints]:
-    """Split `n` matches into two halves, each in the original order. The second is larger if n is odd.
+    """Split `n` matches into two halves, each in the original order. The second half is larger if n is odd.
 
     >>> [half.tolist() for half in split_halves(7, 0, "a.jpg|b.jpg", 0)]
     [[0, 3, 5], [1, 2, 4, 6]]
@@ -199,10 +203,11 @@ def _epipolar_agreement(F: Floats | None, whole: Model, a: Floats, b: Floats, fa
 
 
 def transfer_agreement(H: Floats | None, reference: Floats | None, sizes: Sizes, far: float) -> float:
-    """Return how well two homographies agree, 0 to 1.
+    """Return how well two homographies agree, 0 to 1: the mean agreement over points of a grid.
 
-    This is a mean over the points of a grid that the reference sends into image 1. The agreement of a point
-    falls linearly to 0 at a distance of `far` pixels. It is 0 if a homography is None, or without any point.
+    Only grid points that the reference maps into image 1 count. The agreement of a point falls linearly from
+    1 to 0 as the two mapped points separate by `far` pixels. The result is 0 if a homography is None or no
+    grid point counts.
 
     >>> transfer_agreement(np.array([[1, 0, 1], [0, 1, 0], [0, 0, 1]]), np.eye(3), ((9, 9), (9, 9)), 4.0)
     0.75
@@ -222,7 +227,7 @@ def transfer_agreement(H: Floats | None, reference: Floats | None, sizes: Sizes,
 
 
 def cover(points0: Floats, points1: Floats, sizes: Sizes) -> float:
-    """Return the share of 8 x 8 cells that hold a point: the smaller share of both images.
+    """Return the share of 8 x 8 image cells that contain a point; the smaller share of both images.
 
     >>> cover(np.array([[0.0, 0.0], [63.0, 63.0]]), np.zeros((2, 2)), ((64, 64), (64, 64)))
     0.015625

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops for `sorting`."""
+"""Compiled sort and count loops for `sorting`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LOW = np.uint64(255)
 def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
     """Sort float64 bit patterns. `keys` and `spare` are work arrays of equal size; one of them is returned.
 
-    Each stable pass sorts by one byte, starting with the lowest. All bits of negative numbers and the sign
-    bit of other numbers are inverted first, so that the bit patterns sort in numeric order. A byte that is
-    equal in all values is skipped.
+    The sort is a radix sort: one stable pass per byte, starting with the lowest. All bits of negative numbers
+    and the sign bit of other numbers are inverted first, so that the bit patterns sort in numeric order. A
+    byte that is equal in all values is skipped.
     """
     n = values.size
     times = np.zeros((8, 256), np.int64)
@@ -55,7 +55,10 @@ def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
 
 @cached_njit(nogil=True)
 def merge_counts(targets: Array, others: Array, below: Array, equal: Array) -> None:
-    """Count the smaller and the equal values of `others` for each target. Both arrays are ascending."""
+    """Fill `below` and `equal` with the numbers of `others` smaller than and equal to each target.
+
+    `targets` and `others` must be ascending.
+    """
     j, n = 0, others.size
     for i in range(targets.size):
         t = targets[i]

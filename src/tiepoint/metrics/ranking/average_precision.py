@@ -28,9 +28,9 @@ def normalise_precision(
 ) -> Floats:
     """Compute the average precision of every ranked list from its tie blocks.
 
-    `relevant` (lists,) is the number of relevant items of each list, retrieved or not. The blocks must be
-    computed with the same tie rule. Other arguments are as in `average_precision`. Returns (lists,), NaN if
-    the normaliser is 0.
+    `relevant` (lists,) is the number of relevant items of each list, retrieved or not. `ties` must be the
+    rule with which the blocks were computed. The other arguments are those of `average_precision`. Returns
+    (lists,), NaN if the normaliser is 0.
     """
     check_choices(flavour, normaliser, cutoff)
     lists = len(relevant)
@@ -44,7 +44,8 @@ def normalise_precision(
         if (by < np.floor(reachable)).any():
             i = int(np.argmax(by < np.floor(reachable)))
             raise InputError(
-                f"the normaliser is {by[i]:g}; pass at least {reachable[i]:g}, the number of relevant items"
+                f"normaliser {by[i]:g} is below the number of relevant items of the list; pass at least "
+                f"{reachable[i]:g}"
             )
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(by > 0, total / by, np.nan)
@@ -61,10 +62,10 @@ def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> N
 
 
 def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    """Return the average precision of each list, divided by its number of relevant items before the cutoff.
+    """Return each list's average precision normalised by its number of relevant items before the cutoff.
 
     If the cutoff divides a tie, this number depends on the order of the tied items. The result is then the
-    expected value over all orders, except under `group`.
+    expected value over all orders, except under the tie rule `group`.
     """
     sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     places = places_before_cutoff(blocks, cutoff)
@@ -77,7 +78,9 @@ def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cut
         return result
     fixed = np.isclose(blocks.pairs, blocks.relevant * (blocks.relevant - 1.0))
     if not (fixed & (np.rint(blocks.relevant) == blocks.relevant)).all():
-        raise InputError("the normaliser 'retrieved' needs relevance of 0 or 1; use 'all'")
+        raise InputError(
+            "normaliser 'retrieved': some relevance values are not 0 or 1; use the normaliser 'all'"
+        )
     cut = (places > 0) & (places < blocks.items) & (blocks.relevant < blocks.items)
     for i in np.flatnonzero(cut):
         owner = blocks.owner[i]
@@ -86,11 +89,11 @@ def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cut
 
 
 def _mixture(blocks: TieBlocks, i: int, places: float, sum_before: float, flavour: str) -> float:
-    """Return the expected average precision of a list whose tie `i` is divided by the cutoff.
+    """Return the expected average precision of a list if the cutoff divides its tie `i`.
 
-    The number x of relevant tied items before the cutoff is hypergeometric. For each x, the ranks before the
-    cutoff are a tie with x relevant items. If no relevant item is found, the value is 0, as in other tools
-    that divide by the retrieved items.
+    The number x of relevant tied items before the cutoff is hypergeometric. For each x, the ranks of the tie
+    before the cutoff are scored as a shorter tie with x relevant items. The value is 0 if no relevant item is
+    found, as in other tools that divide by the number of retrieved relevant items.
     """
     from scipy.stats import hypergeom
 
@@ -130,19 +133,19 @@ def average_precision(
             normaliser `all` if it is relevant. NaN is an error.
         relevant: (n,) booleans, or independent probabilities in [0, 1] of being relevant.
         flavour: `trec` or `trapezoid`.
-        normaliser: `all`: number of relevant items of the list. `retrieved`: number of relevant items at
-            finite distance before the cutoff. A number is used as divisor; it must be at least the number of
-            relevant items that can be found.
+        normaliser: the divisor. `all`: number of relevant items of the list. `retrieved`: number of relevant
+            items at finite distance before the cutoff. A number: at least the number of relevant items that
+            can be found.
         ties: order of equal distances. `expected`: mean over all orders, in closed form. `group`: a tie is
             one step of the curve (scikit-learn). `optimistic`: relevant items first. `pessimistic`: relevant
             items last. `file`: as given.
         cutoff: number of first ranks to use. None means all ranks.
 
     Returns:
-        The value; NaN if the normaliser is zero (no relevant item).
+        The average precision; NaN if the normaliser is zero (no relevant item).
 
-    `file` is not neutral. If positives are listed first, as in most benchmark files, a descriptor that maps
-    everything to one point gets AP 1.
+    The tie rule `file` can favour a method. If positives are listed first, as in most benchmark files, a
+    descriptor that maps everything to one point gets AP 1.
 
     >>> d, y = [.1, .2, .2, .4], [1, 0, 1, 1]
     >>> [round(average_precision(d, y, ties=t), 4) for t in ("optimistic", "expected", "pessimistic")]
@@ -167,15 +170,15 @@ def average_precision_of_lists(
     ties: str = "expected",
     cutoff: int | None = None,
 ) -> NDArray[np.float64]:
-    """Compute the average precision of many concatenated lists, without a loop over them.
+    """Compute the average precision of many concatenated lists in one vectorised call.
 
     Args:
         distances: (n,) distances of all lists, concatenated.
-        relevant: (n,).
-        owner: (n,) number of the list of each item, non-decreasing, in 0 … lists-1.
-        lists: number of lists; an empty one gives NaN.
+        relevant: (n,) relevance of each item, as in `average_precision`.
+        owner: (n,) index of the list of each item, non-decreasing, in 0 … lists-1.
+        lists: number of lists. A list without items gets NaN.
         flavour: as in `average_precision`.
-        normaliser: as in `average_precision`, also one number per list.
+        normaliser: as in `average_precision`, or one number per list.
         ties: as in `average_precision`.
         cutoff: as in `average_precision`.
 
@@ -189,7 +192,10 @@ def average_precision_of_lists(
     o = np.asarray(owner, np.int64)
     check_ties(ties)
     if o.shape != d.shape or (o.size and (o[0] < 0 or o[-1] >= lists or (np.diff(o) < 0).any())):
-        raise InputError(f"owner must be {len(d)} list numbers from 0 to {lists - 1} in ascending order")
+        raise InputError(
+            f"owner: expected {len(d)} list indices from 0 to {lists - 1} in ascending order; sort the "
+            "items by list"
+        )
     blocks = blocks_of_lists(d, v, o, ties=ties)
     total: NDArray[Any] = np.bincount(o, weights=v, minlength=lists)
     return normalise_precision(blocks, total, flavour, normaliser, ties, cutoff)

@@ -29,8 +29,8 @@ def chance_average_precision(
     """Return the expected average precision of `items` in random order, `relevant` of them correct.
 
     It equals the average precision of a list in which all items are tied, such as the list of a constant
-    descriptor. With one correct answer it is H(n)/n, where H is the harmonic number. For long lists it tends
-    to relevant/items from above.
+    descriptor. With one correct answer among n items it is H(n)/n, where H is the harmonic number. For long
+    lists it tends to relevant/items from above.
 
     Args:
         items: list length.
@@ -38,14 +38,17 @@ def chance_average_precision(
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`.
         cutoff: as in `average_precision`.
-        certain: False if the items are relevant independently, with probability relevant/items each (random
-            first neighbours).
+        certain: True if exactly `relevant` items are relevant. False if each item is relevant independently
+            with probability relevant/items, as for random nearest neighbours.
 
     >>> round(chance_average_precision(4, 1), 6), round(chance_average_precision(1200, 200), 4)
     (0.520833, 0.1713)
     """
     if items < 1 or not 0 <= relevant <= items:
-        raise InputError(f"chance needs items >= 1 and 0 <= relevant <= items, found {items} and {relevant}")
+        raise InputError(
+            f"chance AP: needs items >= 1 and 0 <= relevant <= items, found items {items} and relevant "
+            f"{relevant}"
+        )
     r = float(relevant)
     pairs = r * (r - 1.0) if certain else r * r * (1.0 - 1.0 / items)
     columns = (0.0, 0.0, float(items), r, pairs)
@@ -58,9 +61,10 @@ def chance_average_precision(
 def chance_of_found_matches(matches: int, probability: float) -> float:
     """Return the expected AP of random matches in random order, given that at least one is correct.
 
-    It is the chance AP of r correct items among `matches`, weighted by P(r correct) / P(at least one correct)
-    and summed over r >= 1. Lists without a correct match are skipped, which raises the chance level. With 100
-    matches and 4000 candidates it is about H(100)/100 = 0.05 instead of 1/4000.
+    `probability` is the chance of a match to be correct. The result is the chance AP of r correct items among
+    `matches`, weighted by P(r correct) / P(at least one correct) and summed over r >= 1. It applies to scores
+    that skip lists without a correct match. Skipping raises the chance level: with 100 matches and 4000
+    candidates it is about H(100)/100 = 0.05 instead of 1/4000, where H is the harmonic number.
 
     >>> round(chance_of_found_matches(100, 1e-9), 4), chance_of_found_matches(3, 1.0)
     (0.0519, 1.0)
@@ -77,10 +81,11 @@ def chance_of_found_matches(matches: int, probability: float) -> float:
 def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
     """Return the expected AP of random distances if each distractor is the minimum of several distances.
 
-    The list of a query holds R correct items at independent random distances and, for each distractor image,
-    the smallest of m_i independent random distances. The k-th smallest correct distance u has the density of
-    Beta(k, R - k + 1); a distractor is below it with probability p_i(u) = 1 - (1 - u)^m_i; and
-    E[1/(k + X)] = integral of t^(k-1) prod_i (1 - p_i (1 - t)) dt over 0 … 1, so that
+    The list of a query holds R = `relevant` correct items at independent random distances. For each
+    distractor image i it holds the smallest of m_i = `searched[i]` independent random distances. The k-th
+    smallest correct distance u has the density of Beta(k, R - k + 1). A distractor is below it with
+    probability p_i(u) = 1 - (1 - u)^m_i. With X distractors below, E[1/(k + X)] = integral of t^(k-1) prod_i
+    (1 - p_i (1 - t)) dt over 0 … 1, so that
 
         chance = (1/R) sum_k integral Beta(u; k, R-k+1) k integral t^(k-1) prod_i (1 - p_i(u)(1 - t)) dt du.
 
@@ -92,7 +97,7 @@ def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
     (0.75, 1.0)
     """
     if relevant < 1:
-        raise InputError(f"chance needs at least one relevant item, found {relevant}")
+        raise InputError(f"chance AP: needs at least one relevant item, found {relevant}")
     return _integral(relevant, tuple(sorted(int(m) for m in searched)))
 
 

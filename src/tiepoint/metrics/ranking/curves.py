@@ -18,8 +18,8 @@ from .ties import Floats, blocks_of_lists, check_list, check_ties, precision_sum
 class RankingCurve:
     """Points (x, y) of a precision-recall or ROC curve, and how to join them.
 
-    `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is constant at y[i+1]; y[0]
-    repeats y[1], so that a step plot also shows the first step.
+    `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is constant at y[i+1]. For a
+    step curve y[0] repeats y[1], so that plots show the first step.
     """
 
     x: Floats
@@ -49,9 +49,9 @@ def precision_recall_curve(
 ) -> RankingCurve:
     """Return precision against recall as a step curve; its area is the average precision.
 
-    Each of the P relevant items adds a step of width 1/P. Its height is the precision at the item. A tie adds
+    Each of the P relevant items adds a step of width 1/P, as high as the precision at the item. A tie adds
     one step with the mean height of its relevant items. If there are more than `max_points` points,
-    neighbouring steps are merged into one step of their mean height, which preserves the area up to rounding.
+    neighbouring steps are replaced by one step of their mean height, which preserves the area up to rounding.
     Items at infinite distance are not part of the curve.
 
     >>> c = precision_recall_curve([1, 2, 3, 4], [1, 0, 1, 0])
@@ -80,11 +80,11 @@ def precision_recall_curve(
 def roc_curve(
     distances: ArrayLike, relevant: ArrayLike, *, ties: str = "expected", max_points: int = 1000
 ) -> RankingCurve:
-    """Return true against false positive rate, joined by straight lines; its area is `roc_auc`.
+    """Return the true against the false positive rate, joined by straight lines; its area is `roc_auc`.
 
     Points on a straight line are dropped. If more than `max_points` remain, the curve is divided into
     segments, and each segment is replaced by two lines with the same area below them. The curve stays
-    monotone. Infinite distances are never accepted: the curve is horizontal up to the right edge.
+    monotone. Items at infinite distance are never accepted: the curve ends with a horizontal line to x = 1.
 
     >>> c = roc_curve([1, 2, 3, 4], [1, 0, 1, 0])
     >>> c.x, c.y, c.area
@@ -106,7 +106,7 @@ def roc_curve(
 
 
 def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:
-    """Return the indices of points where the curve changes direction. `dx` and `dy` are integer steps."""
+    """Return the indices of points where the curve changes direction. `dx` and `dy` are its integer steps."""
     moved = np.flatnonzero((dx != 0) | (dy != 0))
     sx, sy = dx[moved], dy[moved]
     turn = sx[:-1] * sy[1:] != sx[1:] * sy[:-1]
@@ -131,7 +131,7 @@ def _thin(x: Floats, y: Floats, max_points: int) -> tuple[Floats, Floats]:
 
 def _check_points(max_points: int) -> None:
     if max_points < 3:
-        raise InputError(f"a curve needs at least 3 points, found {max_points}")
+        raise InputError(f"max_points: a curve needs at least 3 points, found {max_points}; pass 3 or more")
 
 
 def precision_at_recall(
@@ -145,19 +145,19 @@ def precision_at_recall(
     ties: str = "expected",
     flavour: str = "trec",
 ) -> Floats:
-    """Evaluate the precision-recall step curve of every list at given recalls.
+    """Return the precision (lists, k) of the precision-recall step curve of every list at given recalls.
 
     The curve of a list is computed as in `precision_recall_curve`, with recall relative to `normaliser`
     items. It is constant between two relevant items and 0 beyond the last relevant item found. At k evenly
     spaced recalls (i + 1/2)/k the mean of the values tends to the list's average precision.
 
     Args:
-        distances: (n,), concatenated lists; infinite is never retrieved.
-        relevant: (n,) in [0, 1].
-        owner: (n,) non-decreasing list number.
+        distances: (n,), concatenated lists. An item at infinite distance is never retrieved.
+        relevant: (n,) relevance of each item in [0, 1].
+        owner: (n,) index of the list of each item, non-decreasing.
         lists: number of lists.
         recall: (k,) in (0, 1).
-        normaliser: (lists,) or one number, the number of relevant items that a list could have.
+        normaliser: (lists,) or one number: how many relevant items each list could have.
         ties: as in `average_precision`.
         flavour: as in `average_precision`.
 
@@ -183,7 +183,10 @@ def precision_at_recall(
 
 @dataclass(frozen=True)
 class StepCurves:
-    """Step curves of many ranked lists. A step has a `height` and ends at recall `end`."""
+    """Precision-recall step curves of many ranked lists, with one entry per step.
+
+    `owner` is the list of a step, `height` its precision, and `end` the recall at which it ends.
+    """
 
     owner: NDArray[np.int64]
     end: Floats
@@ -199,7 +202,7 @@ class StepCurves:
         return np.where(own, height, 0.0).reshape(lists, len(recall))
 
     def of(self, number: int) -> RankingCurve:
-        """Return the curve of one list; it has no points if no relevant item was found."""
+        """Return the curve of list `number`. It has no points if no relevant item was found."""
         lo, hi = np.searchsorted(self.owner, [number, number + 1])
         return _from_zero(self.end[lo:hi], self.height[lo:hi])
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Metrics of the first correct answer in a ranked list: success at k, reciprocal rank, histogram.
 
-A tie has `items` items, of which `relevant` are correct. `before` wrong items precede the tie. The first
-correct answer is at position p of the tie with probability P(p) = (relevant / (items - p + 1)) x the
-probability that the p - 1 positions before p are wrong.
+The first tie that contains a correct answer decides. It has `items` items, `relevant` of them correct, and
+`before` wrong items precede it. The first correct answer is at position p of the tie with probability P(p) =
+(relevant / (items - p + 1)) x the probability that the p - 1 positions before p are wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from .ties import Floats, TieBlocks, check_ties, harmonic_difference
 
 
 class FirstBlocks(NamedTuple):
-    """First tie of each list that contains a correct answer, (lists,). `relevant` is 0 if none does."""
+    """First tie of each list that contains a correct answer; all arrays are (lists,).
+
+    `before` is the number of items ahead of the tie, `items` its size and `relevant` its number of correct
+    answers. `relevant` is 0 for a list without a correct answer.
+    """
 
     before: Floats
     items: Floats
@@ -30,6 +34,8 @@ def first_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> FirstBlocks:
     """Find the first tie of each list that contains a correct answer, from counts of wrong items.
+
+    For each correct answer, `lt` is the number of nearer and `eq` of equally near wrong items in its list.
 
     >>> first_blocks([3, 1, 1], [0, 2, 2], [0, 0, 0], 1)
     FirstBlocks(before=array([1.]), items=array([4.]), relevant=array([2.]))
@@ -47,7 +53,10 @@ def first_blocks(
 def all_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> TieBlocks:
-    """Return every tie that contains a correct answer, sorted by list and rank."""
+    """Return every tie that contains a correct answer, sorted by list and rank.
+
+    The arguments are those of `first_blocks`.
+    """
     return blocks_from_counts(sort_targets(lt, eq, owner, lists, None, retrieved, "expected"))
 
 
@@ -103,7 +112,7 @@ def hits_at(blocks: TieBlocks, k: int, lists: int) -> Floats:
 
 
 def chance_first(items: ArrayLike, relevant: ArrayLike) -> FirstBlocks:
-    """Return the first tie of lists in random order. All items of such a list are tied."""
+    """Return the `FirstBlocks` of lists in random order: each list is one tie of all its items."""
     n: NDArray[Any] = np.asarray(items, np.float64)
     return FirstBlocks(np.zeros(len(n)), n, np.asarray(relevant, np.float64))
 
@@ -112,6 +121,8 @@ def rank_bounds(
     lt: ArrayLike, eq: ArrayLike, *, eq_before: ArrayLike | None = None, ties: str = "expected"
 ) -> tuple[Floats, Floats]:
     """Return the lowest and highest possible rank of each correct answer under a tie rule.
+
+    `lt` is the number of nearer and `eq` of equally near wrong items; `eq_before` is required by ties `file`.
 
     >>> rank_bounds([0, 2], [0, 3])
     (array([1., 3.]), array([1., 6.]))
@@ -125,7 +136,10 @@ def rank_bounds(
         return high, high
     if ties == "file":
         if eq_before is None:
-            raise InputError("the tie rule 'file' needs `eq_before`, the equal items before each answer")
+            raise InputError(
+                "eq_before: missing, but the tie rule 'file' needs the number of equal items before each "
+                "answer; pass it"
+            )
         at = low + np.asarray(eq_before, np.float64)
         return at, at
     return low, high
@@ -141,8 +155,9 @@ def reciprocal_rank(
 ) -> Floats:
     """Return the expected 1/rank of each correct answer: (1/(eq+1)) sum of 1/(lt+1+i), i = 0 … eq.
 
-    For a list with one correct answer this is the average precision. An answer that is not `retrieved` gets
-    0. The expected 1/rank is larger than 1 / expected rank.
+    `lt` and `eq` are the numbers of nearer and equally near wrong items. For a list with one correct answer
+    the result is the average precision. An answer that is not `retrieved` gets 0. The expected 1/rank is
+    larger than 1 / expected rank.
 
     >>> reciprocal_rank([0, 0, 3], [0, 1, 0])
     array([1.  , 0.75, 0.25])
@@ -155,6 +170,8 @@ def reciprocal_rank(
 
 def half_tie_rank(better: ArrayLike, ties: ArrayLike) -> NDArray[np.int64]:
     """Return the mean rank of the correct answer, rounded up: 1 + better + ceil(ties / 2).
+
+    `better` counts the wrong items ahead of the answer, `ties` those at equal distance.
 
     >>> half_tie_rank([0, 0, 0, 3], [0, 1, 2, 3]).tolist()
     [1, 2, 2, 6]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """AP, AUC and FPR at 95 % recall from counts of nearer and equally near items, without distances.
 
-For every relevant item, `lt` counts the irrelevant items of its list that are nearer. `eq` counts those that
-are equally near, and `eq_before` those of `eq` that precede the item in file order. Distances are not
-required, because the counts determine the order of the relevant items of a list. Two relevant items are tied
-if their `lt` and `eq` are equal and `eq` > 0.
+For every relevant item, `lt` counts the irrelevant items of its list that are nearer, and `eq` those that are
+equally near. `eq_before` counts the equally near irrelevant items that precede it in file order. Distances
+are not required, because the counts determine the order of the relevant items of a list. Two relevant items
+are tied if their `lt` and `eq` are equal and `eq` > 0.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def sort_targets(
     total = np.array([float(len(low))]) if one else np.bincount(o, minlength=lists).astype(np.float64)
     if ties == "file":
         if eq_before is None:
-            raise InputError("the tie rule 'file' needs `eq_before`, the equal items before each target")
+            raise InputError(
+                "eq_before: missing, but the tie rule 'file' needs the number of equal items before each "
+                "target; pass it"
+            )
         low, same = low + np.asarray(eq_before, np.int64), np.zeros_like(same)
     elif ties == "optimistic":
         same = np.zeros_like(same)
@@ -67,7 +70,7 @@ def sort_targets(
 
 
 def blocks_from_counts(t: SortedTargets, *, ties: str = "expected") -> TieBlocks:
-    """Return the tie blocks. Relevant items with the same `lt` and `eq` share a block.
+    """Return the tie blocks of counted items. Relevant items with the same `lt` and `eq` share a block.
 
     Under the tie rule `group`, relevant items that are not tied with an irrelevant item form separate blocks.
     """
@@ -104,14 +107,16 @@ def average_precision_from_counts(
     """Compute the average precision of many lists from the counts of their relevant items.
 
     Args:
-        lt: (t,) irrelevant items nearer than each relevant one.
-        eq: (t,) irrelevant items as near as each relevant one.
+        lt: (t,) for each relevant item, the number of nearer irrelevant items.
+        eq: (t,) for each relevant item, the number of equally near irrelevant items.
         owner: (t,) list of each relevant item, in 0 … lists-1; None for one list.
         lists: number of lists.
-        eq_before: (t,) items of `eq` that precede the relevant one in the file; required for ties `file`.
-        retrieved: (t,) False for relevant items at infinite distance; they count in the normaliser `all`.
+        eq_before: (t,) equally near irrelevant items that precede the relevant item in the file; required for
+            ties `file`.
+        retrieved: (t,) False for relevant items at infinite distance. They still count in the normaliser
+            `all`.
         flavour: as in `average_precision`.
-        normaliser: as in `average_precision`, also one number per list.
+        normaliser: as in `average_precision`, or one number per list.
         ties: as in `average_precision`. Counts do not show ties among relevant items alone. Under `group`,
             such items count as distinct.
         cutoff: as in `average_precision`.
@@ -141,7 +146,7 @@ def roc_auc_from_counts(
     """Compute the area under the ROC curve of many lists: 1 - mean(lt + eq/2) / negatives.
 
     `negatives` is the number of irrelevant items, as one number or (lists,). A relevant item that is never
-    retrieved counts 0. Irrelevant items that are never retrieved are correct rejections.
+    retrieved counts 0. An irrelevant item that is never retrieved is a correct rejection.
 
     >>> roc_auc_from_counts([0, 0], [0, 1], 2)
     array([0.875])
@@ -168,7 +173,7 @@ def fpr_at_recall_from_counts(
     retrieved: ArrayLike | None = None,
     ties: str = "expected",
 ) -> float:
-    """Return the false positive rate of one list at the given recall; see `fpr_at_recall`.
+    """Return the false positive rate of one list at a given recall, from counts; see `fpr_at_recall`.
 
     >>> fpr_at_recall_from_counts([0, 1], [0, 0], 2, recall=1.0)
     0.5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image matching metrics: match each reference patch to the nearest descriptor; rank matches by distance."""
+"""Metrics of image matching, where each reference patch is matched to the nearest target descriptor."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | 
     share the smallest distance. `retrieved` is False if the patch or its correct answer has no descriptor.
     The result is 1/ties if no target is nearer than the correct answer, else 0.
 
-    Other rules favour a constant descriptor. Taking the lowest index of a tie gives it one correct match per
-    image. Accepting any tied target makes all its matches correct.
+    Other rules favour a constant descriptor, for which all targets are tied. Choosing the target of lowest
+    index gives it one correct match per image. Accepting any tied target makes all its matches correct.
 
     >>> expected_validity([0, 0, 2], [1, 4, 1])
     array([1.  , 0.25, 0.  ])
     """
     near, m = np.asarray(lt), np.asarray(ties, np.float64)
     if m.size and m.min() < 1:
-        raise InputError("every entry of `ties` must be at least 1")
+        raise InputError("ties: every entry must be at least 1; count the nearest target itself")
     right = near == 0
     if retrieved is not None:
         right &= np.asarray(retrieved, bool)
@@ -39,8 +39,8 @@ def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | 
 def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
     """Return Lowe's ratio d1/d2 of first and second distance; a small ratio is a distinctive match.
 
-    If both distances are 0 the ratio is 1. If there is no finite second distance the ratio is infinite, so
-    the match is never retrieved.
+    If both distances are 0 the ratio is 1. Without a finite second distance the ratio is infinite, so the
+    match is never retrieved.
 
     >>> ratio_dissimilarity([1, 0, 0, 2], [2, 1, 0, np.inf])
     array([0.5, 0. , 1. , inf])
@@ -55,10 +55,11 @@ def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
 def chance_matching_average_precision(
     references: int, targets: int, *, normaliser: Normaliser | None = None
 ) -> float:
-    """Return the expected matching AP of random guesses. Each is correct with probability 1/targets.
+    """Return the expected matching AP of random guesses, each correct with probability 1/targets.
 
-    With the normaliser `retrieved`, the AP is divided by the random (binomial) number of correct guesses
-    instead of `references`, so the chance level is far higher. Without a correct guess, the AP is 0.
+    By default, the AP is divided by `references`. With the normaliser `retrieved`, it is divided by the
+    random (binomial) number of correct guesses, so the chance level is far higher. Without a correct guess,
+    the AP is 0.
 
     >>> round(chance_matching_average_precision(1, 4), 4)
     0.25
@@ -72,7 +73,7 @@ def chance_matching_average_precision(
             references, references / targets, normaliser=references, certain=False
         )
     if normaliser != "retrieved":
-        raise InputError(f"chance of matching: unknown normaliser {normaliser!r}; choose None or 'retrieved'")
+        raise InputError(f"normaliser: unknown value {normaliser!r}; choose None or 'retrieved'")
     from scipy.stats import binom
 
     k = np.arange(1, min(references, int(references / targets) + 60) + 1)

@@ -11,7 +11,9 @@ from .ties import Floats, check_list, check_ties
 
 
 def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Floats, Floats]:
-    """Count the positives and negatives of each step of the ROC curve. Infinite distances are excluded.
+    """Return the numbers of positives and negatives in each step of the ROC curve.
+
+    Infinite distances are excluded.
 
     Under `expected` and `group` a step is a tie. Under `optimistic` and `pessimistic` it is the positive or
     the negative part of a tie. Under `file` it is one item.
@@ -45,7 +47,7 @@ def _steps(distances: ArrayLike, relevant: ArrayLike, ties: str) -> tuple[Floats
     d, v = check_list(distances, relevant)
     check_ties(ties)
     if ((v != 0) & (v != 1)).any():
-        raise InputError("ROC metrics need labels of 0 or 1")
+        raise InputError("relevant: ROC metrics need labels of 0 or 1; found another value")
     positives = int(v.sum())
     return *class_counts(d, v, ties=ties), positives, len(v) - positives
 
@@ -58,7 +60,7 @@ def roc_auc(
     Args:
         distances: (n,), smaller is more positive. NaN is an error.
         relevant: (n,) labels, 1 positive, 0 negative.
-        ties: value of a positive and a negative at equal distance. `expected`: 1/2, as in the Mann-Whitney
+        ties: what a positive and a negative at equal distance count. `expected`: 1/2, as in the Mann-Whitney
             statistic. `group`: the same area. `optimistic`: 1. `pessimistic`: 0. `file`: 1 if the positive is
             first, else 0.
         unretrieved: treatment of infinite distances, which are never accepted. `extend` continues the curve
@@ -66,8 +68,8 @@ def roc_auc(
             last finite distance, as VLFeat does: a negative at infinite distance counts against the method.
 
     Returns:
-        The area; NaN without positives or without negatives. With many more negatives than positives an AUC
-        near 1 hides a precision near 0.
+        The area; NaN without positives or without negatives. With many more negatives than positives, an AUC
+        near 1 can occur at a precision near 0.
 
     >>> roc_auc([1, 2, 2, 3], [1, 1, 0, 0]), roc_auc([1, 2, 2, 3], [1, 0, 1, 0], ties="file")
     (0.875, 0.75)
@@ -85,7 +87,7 @@ def roc_auc(
 
 
 def needed_positives(positives: int, recall: float) -> int:
-    """Return the smallest integer t with t / positives >= recall in floating-point arithmetic.
+    """Return the smallest number of true positives t with t / positives >= recall in floating point.
 
     >>> needed_positives(20, 0.95), needed_positives(100, 0.29)
     (19, 29)
@@ -102,12 +104,13 @@ def fpr_at_recall(
     """Return the false positive rate at the first list position where the recall reaches `recall`.
 
     Args:
-        distances: (n,), smaller is more positive; infinite is never accepted; NaN is an error.
+        distances: (n,), smaller is more positive. Infinite is never accepted, NaN is an error.
         relevant: (n,) labels, 1 positive, 0 negative.
         recall: in (0, 1].
-        ties: number of negatives of a tie that count as accepted, if the j-th of its r positives reaches the
-            recall. The tie has s negatives. `expected`: s j / (r + 1). `optimistic`: none. `pessimistic` and
-            `group`: all s. `file`: those before the positive.
+        ties: how many negatives of a tie are false positives if the recall is reached inside the tie. Let the
+            tie have r positives and s negatives, and let its j-th positive reach the recall. `expected`:
+            s j / (r + 1). `optimistic`: none. `pessimistic` and `group`: all s. `file`: those before the
+            positive.
 
     Returns:
         The rate. It is 1 if the positives at finite distance do not reach the recall, and NaN without

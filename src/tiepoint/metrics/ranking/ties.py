@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tie blocks: the parts of a ranked list that determine its average precision.
 
-A block is a range of ranks within which the order of the items is arbitrary. With the tie rule `expected` or
-`group` it is a group of equal distances. With `optimistic` and `pessimistic` it is the relevant or the
-irrelevant part of such a group. With `file` it is a single item. Only blocks with relevant items are stored,
-so that a list of a million items needs little memory. `from_counts` builds the same blocks from the numbers
-of nearer and equally near items, without the list.
+A block is a range of ranks within which the order of the items is arbitrary. It depends on the tie rule:
+
+- `expected`, `group`: all items at one distance;
+- `optimistic`, `pessimistic`: the relevant or the irrelevant items at one distance;
+- `file`: a single item.
+
+Only blocks with relevant items are stored, so that a list of a million items needs little memory.
+`from_counts` builds the same blocks from the numbers of nearer and equally near items, without the list.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ Floats = NDArray[np.float64]
 class TieBlocks:
     """Tie blocks of many ranked lists, sorted by list and rank; all arrays have one entry per block.
 
-    `owner`: number of the list. `before`: number of items before the block. `relevant_before`: number of
+    `owner`: index of the list. `before`: number of items before the block. `relevant_before`: number of
     relevant items before the block. `items`: number of items in the block. `relevant`: expected number of
     relevant items in the block (a fraction if relevance is uncertain). `pairs`: sum of the product of
     relevances over ordered pairs of different items. For r relevant items with relevance 1 it is r(r-1).
@@ -62,17 +65,19 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
         raise InputError(f"distances and relevance must have the same length, found {d.shape}, {v.shape}")
     bad = np.flatnonzero(np.isnan(d))
     if bad.size:
-        raise InputError(f"distance {bad[0]} is NaN ({bad.size} in all); pass infinity for failures")
+        raise InputError(
+            f"distances: item {bad[0]} is NaN ({bad.size} NaN in all); pass infinity for failures"
+        )
     if v.size and not (v.min() >= 0 and v.max() <= 1):
-        raise InputError("relevance must be between 0 and 1")
+        raise InputError("relevance: some values are outside 0 to 1; pass labels or probabilities")
     return d, v
 
 
 def blocks_of_lists(distances: Floats, relevant: Floats, owner: Array | None, *, ties: str) -> TieBlocks:
     """Return the tie blocks of one list (`owner` None) or of many concatenated lists.
 
-    `distances` (n,) are in file order within a list; infinite is never retrieved. `relevant` (n,) is in
-    [0, 1], `owner` (n,) the non-decreasing list number of each item.
+    `distances` (n,) are in file order within a list; an item at infinite distance is never retrieved.
+    `relevant` (n,) is in [0, 1]. `owner` (n,) is the index of each item's list, non-decreasing.
 
     >>> b = blocks_of_lists(np.array([1., 2, 2, 3]), np.array([0., 1, 0, 1]), None, ties="expected")
     >>> b.before, b.items, b.relevant
@@ -114,7 +119,7 @@ def blocks_of_lists(distances: Floats, relevant: Floats, owner: Array | None, *,
 
 
 def _order(distances: Floats, relevant: Floats, owner: Array | None, ties: str) -> NDArray[np.intp]:
-    """Return the indices that sort items by list, distance and, if the tie rule requires it, relevance."""
+    """Return the indices that sort items by list, then distance, and relevance if the tie rule needs it."""
     keys: list[Array] = [distances]
     if ties in ("optimistic", "pessimistic"):
         keys.insert(0, -relevant if ties == "optimistic" else relevant)
@@ -152,7 +157,10 @@ def harmonic_difference(start: ArrayLike, count: ArrayLike) -> Floats:
 
 
 def _far_difference(a: Floats, c: Floats) -> Floats:
-    """Return H(a+c) - H(a) for a >= 32, where the series is exact to double precision."""
+    """Return H(a+c) - H(a) for a >= 32, where H is the harmonic number.
+
+    The series used is exact to double precision only for these a.
+    """
     low, high = a + 0.5, a + c + 0.5
     return np.asarray(np.log1p(c / low) + (_tail(high) - _tail(low)))
 
@@ -166,7 +174,7 @@ _EXPAND = 64
 
 
 def places_before_cutoff(blocks: TieBlocks, cutoff: int | None) -> Floats:
-    """Return the number of ranks of each block that are among the first `cutoff` ranks."""
+    """Return for each block how many of its ranks are among the first `cutoff` ranks of its list."""
     if cutoff is None:
         return blocks.items
     return np.clip(cutoff - blocks.before, 0.0, blocks.items)
@@ -175,13 +183,13 @@ def places_before_cutoff(blocks: TieBlocks, cutoff: int | None) -> Floats:
 def precision_sums(
     blocks: TieBlocks, ties: str, *, flavour: str = "trec", cutoff: int | None = None
 ) -> Floats:
-    """Return the sum of the precision at the relevant items of each block, under a tie rule."""
+    """Return for each block the sum of the precision at its relevant items, under a tie rule."""
     rule = group_precision_sums if ties == "group" else expected_precision_sums
     return rule(blocks, flavour=flavour, cutoff=cutoff)
 
 
 def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
-    """Return the expected sum of the precision at the relevant items of each block.
+    """Return for each block the sum of the precision at its relevant items, expected over the orders of ties.
 
     Flavour `trec` uses the precision at the item. Flavour `trapezoid` uses the mean of the precision just
     before and at the item, where the precision before the first item of a list is 1. Only the first `cutoff`
@@ -234,9 +242,9 @@ def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> 
 
 
 def group_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
-    """Return the precision sums with each tie as one step of the curve, as in scikit-learn.
+    """Return `expected_precision_sums`, but with each tie as one step of the curve, as in scikit-learn.
 
-    If the cutoff divides a tie, the expected share of its items counts.
+    If the cutoff divides a tie, only the expected share of its items counts.
 
     >>> one_tie = TieBlocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
     >>> group_precision_sums(one_tie)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops for `imc_centres`: similarities of all triples of points, and how many points they fit."""
+"""Compiled loops for `imc_centres`: fit a similarity to every triple of points and count its inliers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...core.numba_cache import cached_njit
 Array = NDArray[Any]
 _SWEEPS = 12
 _SEEN = 1 << 16
-"""Places of the table of point sets that have been fitted."""
+"""Number of entries in the hash table of inlier sets that have been fitted."""
 
 
 @cached_njit(nogil=True)
 def most_inliers(x: Array, y: Array, thresholds: Array, best: Array) -> None:
-    """Set `best` (k,) to the largest number of points that one similarity takes nearer than each threshold.
+    """Set `best` (k,) to the largest number of inliers that a single similarity has at each threshold.
 
-    `x` and `y` (n, 3) are finite, `thresholds` ascend. Every triple gives a similarity. Its inliers under
-    each threshold, at least three, give another one, whose inliers are counted under all thresholds. Sets of
-    inliers that were fitted before are skipped; they are told apart by sums of a random 64-bit number for
-    each point.
+    `x` and `y` (n, 3) are finite, `thresholds` (k,) ascend. A similarity is fitted to every triple of points.
+    A second one is fitted to its inliers at each threshold, if there are at least three; the inliers of the
+    second one count at all thresholds. A set of inliers is fitted only once; sets are distinguished by the
+    sum of a random 64-bit number for each point.
     """
     n, k = len(x), len(thresholds)
     squared = thresholds * thresholds
@@ -71,9 +71,10 @@ def most_inliers(x: Array, y: Array, thresholds: Array, best: Array) -> None:
 
 @cached_njit(nogil=True)
 def _levels(x: Array, y: Array, sim: Array, squared: Array, level: Array, count: Array) -> None:
-    """Set the first threshold that each transformed point is nearer than, and the points of each threshold.
+    """Set each point's tightest threshold `level` (n,) and the inliers at each threshold `count` (k,).
 
-    `sim` has s R by rows, then t. A point that is nearer than none has the level k.
+    `level` holds indices of thresholds. `sim` is the similarity as nine values of s R by rows, then t. A
+    point beyond the last of the k thresholds has level k.
     """
     k = len(squared)
     count[:] = 0
@@ -95,7 +96,7 @@ def _levels(x: Array, y: Array, sim: Array, squared: Array, level: Array, count:
 
 @cached_njit(nogil=True)
 def _mixed(value: Any) -> Any:
-    """Return a random 64-bit number for an integer (the finaliser of SplitMix64)."""
+    """Return a pseudo-random 64-bit number for an integer (the finaliser of SplitMix64)."""
     z = value * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -104,7 +105,7 @@ def _mixed(value: Any) -> Any:
 
 @cached_njit(nogil=True)
 def _sum_keys(level: Array, keys: Array, key: Array) -> None:
-    """Set the sum of the keys of the points of each threshold."""
+    """Set `key` (k,) to the sum of the `keys` of the inliers at each threshold."""
     k = len(key)
     key[:] = np.uint64(0)
     for i in range(len(level)):
@@ -116,9 +117,9 @@ def _sum_keys(level: Array, keys: Array, key: Array) -> None:
 
 @cached_njit(nogil=True)
 def _fit(x: Array, y: Array, chosen: Array, m: int, sim: Array, work: Array) -> None:
-    """Set the similarity that takes chosen points of x to y: Horn's rotation, scale by the ratio of spreads.
+    """Set `sim` to the similarity from x to y that fits the chosen points.
 
-    Points that coincide give a similarity of NaN, which fits no point.
+    The rotation is Horn's, the scale the ratio of spreads. Coinciding points give NaN, which has no inliers.
     """
     n, v, h, mean_x, mean_y = work[0], work[1], work[2], work[3, 0], work[3, 1]
     work[2:] = 0.0
@@ -175,7 +176,7 @@ def _fit(x: Array, y: Array, chosen: Array, m: int, sim: Array, work: Array) -> 
 
 @cached_njit(nogil=True)
 def _largest(n: Array, v: Array) -> None:
-    """Diagonalise a symmetric 4x4 matrix in place by Jacobi rotations. `v` gets the eigenvectors."""
+    """Diagonalise the symmetric 4x4 matrix `n` in place by Jacobi rotations. `v` gets the eigenvectors."""
     for r in range(4):
         for c in range(4):
             v[r, c] = 1.0 if r == c else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Area and recall of sorted errors as COLMAP's benchmark computes them."""
+"""Recall and area under the recall curve, as COLMAP's benchmark computes them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .scene import Floats
 
 
 def auc_colmap(errors: Floats, threshold: float, min_error: float = 0.0) -> float:
-    """Return the trapezoid area under the recall curve up to a threshold, divided by it.
+    """Return the trapezoid area under the recall curve from 0 to a threshold, divided by the threshold.
 
-    `errors` are sorted, NaN last. Errors of at most `min_error` are recalled from 0 on. The last recall is
-    held up to the threshold.
+    `errors` are sorted, NaN last. Errors of at most `min_error` count as 0. From the last error to the
+    threshold the recall is constant.
 
     >>> auc_colmap(np.array([1.0, 1.0]), 1.0), auc_colmap(np.array([0.5, 2.0]), 1.0)
     (0.25, 0.375)
@@ -26,6 +26,6 @@ def auc_colmap(errors: Floats, threshold: float, min_error: float = 0.0) -> floa
 
 
 def recall(errors: Floats, threshold: float) -> float:
-    """Return the share of errors of at most a threshold. NaN is a miss."""
+    """Return the share of errors that are at most a threshold. NaN is a miss."""
     with np.errstate(invalid="ignore"):
         return float(np.count_nonzero(errors <= threshold) / len(errors))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of camera centres after each model is aligned with the truth by a similarity."""
+"""Errors of estimated camera centres, after a similarity has aligned each model with the ground truth."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ...geometry.similarity import Similarity, robust_similarity, umeyama
 from .scene import Floats, Integers, PosedModel, PosedScene
 
 MIN_IMAGES = 4
-"""Images with truth that a model needs for the alignment of `exact`; three fit nearly always."""
+"""Minimum number of images with truth to align a model under `exact`; three fit nearly always."""
 Fit = Callable[[Floats, Floats], Similarity | None]
 
 
 def colmap_centre_errors(scene: PosedScene) -> Floats:
-    """Return the sorted errors of centres under COLMAP's absolute rule. NaN is last.
+    """Return the sorted errors of camera centres under COLMAP's absolute rule. NaN is last.
 
-    Each model is aligned by LO-RANSAC with the accuracy of the truth as threshold. A model without three
-    inliers is dropped. Of a model, only the component with most images counts; an image of another component
-    and an image in no model is an error of infinity.
+    Each model is aligned by LO-RANSAC with the accuracy of the truth as threshold. A model with fewer than
+    three inliers is dropped. If a model has images of several true components, only those of the most
+    frequent component are correct. All its other images, and images in no model, have an infinite error.
     """
     limit = scene.position_accuracy
 
@@ -35,10 +35,10 @@ def colmap_centre_errors(scene: PosedScene) -> Floats:
 
 
 def umeyama_centre_errors(scene: PosedScene) -> tuple[Integers, Floats]:
-    """Return image and error of each true image in each model, aligned by least squares.
+    """Return image index and error of each true image in each model, aligned by least squares.
 
-    All images of a model that have truth and a finite pose take part, at least four, of the component with
-    most of them. Images without an estimate have one row with an error of infinity.
+    If a model has images of several true components, only those of the most frequent component are aligned.
+    At least four of them need a finite pose. An image without an estimate has one row with an infinite error.
     """
 
     def fit(x: Floats, y: Floats) -> Similarity | None:
@@ -56,9 +56,10 @@ def umeyama_centre_errors(scene: PosedScene) -> tuple[Integers, Floats]:
 def _model_errors(
     scene: PosedScene, model: PosedModel, fit: Fit, *, apart: bool
 ) -> tuple[Integers, Floats] | None:
-    """Return image and error of each image with truth. Only one component of the truth counts.
+    """Return image index and error of each image of a model that has truth; None if the alignment fails.
 
-    It is the one with most images; if `apart`, it alone is aligned. None if the alignment fails.
+    Only images of the most frequent true component get a finite error. If `apart`, only these images are used
+    for the alignment.
     """
     rows = scene.with_truth(model)
     image = model.image[rows]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the Image Matching Challenges 2024 and 2025: centres fitted by the similarities of all triples.
+"""Scores of the Image Matching Challenges 2024 and 2025, from camera centres aligned by similarities.
 
-Rotations of cameras have no part in these scores.
+A similarity is fitted to every triple of images. Rotations of cameras do not affect these scores.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .scene import Floats, Integers, PosedModel, PosedScene
 
 THRESHOLDS_2024 = (0.025, 0.05, 0.1, 0.2, 0.5, 1.0)
 THRESHOLDS_2025 = (0.0125, 0.0175, *THRESHOLDS_2024)
-"""The first two propose similarities and are not scored."""
+"""Thresholds of 2025. The first two are used only to find similarities and are not scored."""
 UNSCORED = 2
 TRANSPARENT = "transp_obj_"
-"""Beginning of the names of scenes of 2024 whose thresholds are a tenth."""
+"""Prefix of the 2024 scenes whose thresholds are divided by ten."""
 TRIPLE_S = 8e-7
 IMAGE_S = 1.2e-8
-"""Seconds for one triple, and for one image of a triple under one threshold, measured."""
+"""Measured time in seconds per image of a triple and threshold; `TRIPLE_S` is the time per triple."""
 
 
 def thresholds_2024(scene: str) -> Floats:
-    """Return the thresholds of a scene, named `SCENE` or `DATASET/SCENE`.
+    """Return the 2024 thresholds of a scene named `SCENE` or `DATASET/SCENE`, in units of the truth.
 
     >>> thresholds_2024("x/transp_obj_glass").tolist()[0], thresholds_2024("church").tolist()[0]
     (0.0025, 0.025)
@@ -35,12 +35,12 @@ def thresholds_2024(scene: str) -> Floats:
 
 
 def expected_seconds(images: int, thresholds: int) -> float:
-    """Return the longest time that `inlier_counts` takes for a number of images."""
+    """Return the longest time in seconds that `inlier_counts` takes for a number of images."""
     return math.comb(images, 3) * (TRIPLE_S * (1 + thresholds) + IMAGE_S * images * thresholds)
 
 
 def inlier_counts(x: Floats, y: Floats, thresholds: Floats) -> Integers:
-    """Return the largest number of points (n, 3) that one similarity takes nearer than each threshold."""
+    """Return the largest number of inliers at each threshold that one similarity from x to y (n, 3) has."""
     from ._triple_loops import most_inliers
 
     best = np.zeros(len(thresholds), np.int64)
@@ -50,7 +50,7 @@ def inlier_counts(x: Floats, y: Floats, thresholds: Floats) -> Integers:
 
 
 def maa_2024(scene: PosedScene, thresholds: Floats) -> float:
-    """Return the mean average accuracy of the largest model. NaN for three images, for which it is 0/0."""
+    """Return the mean average accuracy of the largest model; NaN for a scene of three images (0/0)."""
     n = len(scene)
     if n == 3:
         return math.nan
@@ -63,7 +63,7 @@ def maa_2024(scene: PosedScene, thresholds: Floats) -> float:
 
 
 class Scores2025(NamedTuple):
-    """Scores of 2025: harmonic mean of mean average accuracy and clusterness, and both of them."""
+    """Scores of 2025: mean average accuracy, clusterness, and their harmonic mean `score`."""
 
     score: float
     maa: float
@@ -71,11 +71,11 @@ class Scores2025(NamedTuple):
 
 
 def scores_2025(scene: PosedScene) -> Scores2025:
-    """Return the scores of a dataset, whose components are the true scenes and whose models are clusters.
+    """Return the 2025 scores of a dataset. Its components are the true scenes, its models the clusters.
 
-    A table of the challenge has an image once: an image of several models counts in the first of them.
-    Each true scene gets the cluster with most of its images, registered or not; of several the one with the
-    highest accuracy. A cluster may serve several scenes.
+    An image listed in several models counts in the first one only. Each true scene is matched with the
+    cluster that lists most of its images, registered or not. Among equals, the cluster of highest accuracy
+    counts. One cluster may be matched with several scenes.
     """
     thresholds = np.array(THRESHOLDS_2025)
     scored = len(thresholds) - UNSCORED
@@ -119,7 +119,7 @@ def _listed(model: PosedModel) -> Integers:
 
 
 def _size(scene: PosedScene, model: PosedModel) -> int:
-    """Return the number of images in a cluster, without those that the data does not have."""
+    """Return the number of images listed in a cluster, without images unknown to the dataset."""
     image = _listed(model)
     others = image[image >= len(scene)] - len(scene)
     return int(np.count_nonzero(image < len(scene)) + np.count_nonzero(scene.outlier[others]))

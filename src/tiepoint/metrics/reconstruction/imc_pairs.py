@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the Image Matching Challenges 2021 and 2023: relative poses of unordered pairs."""
+"""Scores of the Image Matching Challenges 2021 and 2023, from relative poses of unordered pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .scene import Floats, Integers, PosedModel, PosedScene
 
 _FLOOR = 1e-15
 DEGREES = {"heritage/wall": np.linspace(0.2, 10, 10)}
-"""Thresholds of rotation in degrees by `dataset/scene`; all others are 1, 2, …, 10."""
+"""Thresholds of rotation in degrees by `DATASET/SCENE`; all other scenes use 1, 2, …, 10."""
 METRES = {
     "urban": (0.5, 5.0),
     "haiper": (0.05, 0.5),
@@ -19,9 +19,9 @@ METRES = {
     "heritage/dioscuri": (0.1, 2.0),
     "heritage/wall": (0.05, 1.0),
 }
-"""First and last threshold of translation in metres by dataset or `dataset/scene`, in geometric steps."""
+"""First and last of ten geometric translation thresholds in metres, by `DATASET` or `DATASET/SCENE`."""
 USUAL = "haiper"
-"""Dataset whose thresholds apply to others."""
+"""Dataset whose translation thresholds apply to scenes that the challenge does not have."""
 
 
 def thresholds_2023(scene: str) -> tuple[Floats, Floats, bool]:
@@ -37,10 +37,11 @@ def thresholds_2023(scene: str) -> tuple[Floats, Floats, bool]:
 
 
 def maa_2021(scene: PosedScene) -> tuple[float, float]:
-    """Return the mean average accuracies up to 5 and 10 degrees of the bag of all true images.
+    """Return the mean average accuracies up to 5 and 10 degrees over all pairs of images with truth.
 
-    Only the model with most images counts, among those whose numbers are all finite. Directions of
-    translation are folded; a missing pair is a miss.
+    The error of a pair is the larger of its rotation error and its translation angle, ignoring the sign of
+    the translation. Only the model with most images counts; models with a non-finite pose are ignored. A pair
+    that is not in the model is a miss.
     """
     n = len(scene)
     valid = [m for m in scene.models if m.finite.all()]
@@ -53,7 +54,11 @@ def maa_2021(scene: PosedScene) -> tuple[float, float]:
 
 
 def _angles(scene: PosedScene, model: PosedModel) -> tuple[Floats, Floats, Floats, Integers]:
-    """Return errors of rotation and folded translation in degrees, of translation in units; pair numbers."""
+    """Return the errors of all pairs in a model: rotation and translation in degrees, translation in metres.
+
+    Translation errors ignore the sign of the translation; the estimate is scaled to the true length. The last
+    array holds the index of each pair among all pairs of the scene.
+    """
     rows = scene.with_truth(model)
     a, b = np.triu_indices(len(rows), 1)
     i, j = model.image[rows][a], model.image[rows][b]
@@ -76,10 +81,10 @@ def _relative(q: Floats, t: Floats, i: Integers, j: Integers) -> tuple[Floats, F
 
 
 def maa_2023(scene: PosedScene, degrees: Floats, metres: Floats) -> tuple[float, float, float]:
-    """Return the mean average accuracies of pose, rotation and translation. NaN where the tool fails.
+    """Return the mean average accuracies of pose, rotation and translation.
 
-    Only the model with most images counts. An image without a pose is at the origin without rotation, as
-    submissions of the challenge write it. A pose that is not finite makes the tool fail.
+    Only the model with most images counts. An image without a pose is placed at the origin without rotation,
+    as in submissions to the challenge. NaN if a pose is not finite, because the challenge's tool then fails.
     """
     n = len(scene)
     if n < 2:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Errors of the relative poses of image pairs, without alignment.
 
-A pair (i, j) is ordered: its translation is measured in camera j, so (i, j) and (j, i) can differ.
+A pair (i, j) is ordered: its translation is measured in camera j, so the errors of (i, j) and (j, i) can
+differ.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from .scene import Floats, Integers, PosedModel, PosedScene
 MISS = 180.0
 """Error in degrees of a pair without an estimate."""
 MIN_BASELINE = 1e-12
-"""Estimated baselines of at most this share of the distance to the origin have no direction."""
+"""Largest ratio of estimated baseline to distance from the origin at which the baseline has no direction."""
 SHORT = 1e-9
-"""True baselines of at most this share of the scene's extent have no direction."""
+"""Largest ratio of true baseline to scene extent at which the baseline has no direction."""
 TINY = 1e-10
 QUARTERS = 4
 _BLOCK = 32
 
 
 class PairAngles(NamedTuple):
-    """Errors of the ordered pairs of one model, each (m, m): row j, column i is the pair (i, j).
+    """Errors of all ordered pairs of one model, arrays (m, m): row j, column i is the pair (i, j).
 
-    `rotation` and `translation` are degrees. `cosine` is the product of the unit directions of translation,
-    with lengths of at least 1e-10. `sure` tells whether the estimated baseline has a direction, `true` is the
-    length of the true baseline, `moved` that of the estimated one.
+    `rotation` and `translation` are angles in degrees. `cosine` is the cosine of the translation angle, with
+    lengths of at least 1e-10 as divisors. `sure` is whether the estimated baseline has a direction. `true` is
+    the length of the true baseline, `moved` of the estimated one.
     """
 
     rotation: Floats
@@ -43,7 +44,7 @@ class PairAngles(NamedTuple):
 
 
 def pair_angles(scene: PosedScene, model: PosedModel, rows: Integers) -> PairAngles:
-    """Return the errors of all ordered pairs among the given rows of a model. All need a true pose."""
+    """Return the errors of all ordered pairs among the given rows of a model. All rows need a true pose."""
     index = model.image[rows]
     q, centre = model.q[rows], model.centres[rows]
     turn = product(conjugate(q), scene.q[index])  # D_k = R_k^T S_k
@@ -65,7 +66,7 @@ def pair_angles(scene: PosedScene, model: PosedModel, rows: Integers) -> PairAng
 
 
 def _angle_between(turn: Floats, chosen: Floats) -> Floats:
-    """Return the angle of D_j D_i^T in degrees for chosen j, (chosen, all)."""
+    """Return the angles in degrees between chosen and all rotations, (chosen, all), from quaternions."""
     w, v = turn[None, :, 0], turn[None, :, 1:]
     wj, vj = chosen[:, None, 0], chosen[:, None, 1:]
     cross = np.stack(
@@ -81,7 +82,7 @@ def _angle_between(turn: Floats, chosen: Floats) -> Floats:
 
 
 def _directions(a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the angle in degrees and the cosine between vectors, and the length of the first."""
+    """Return the angle in degrees and the cosine between vectors a and b, and the length of a."""
     length_a, length_b = np.linalg.norm(a, axis=-1), np.linalg.norm(b, axis=-1)
     u, v = a / length_a[..., None], b / length_b[..., None]
     angle = 2 * np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1))
@@ -91,13 +92,14 @@ def _directions(a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class PairErrors:
-    """Errors of the ordered pairs of a scene under `exact`, in degrees.
+    """Errors in degrees of the ordered pairs of a scene under the rule `exact`.
 
-    Each row is a pair in one model. A pair of k models has k rows of weight 1/k. `translation` is NaN for
-    short true baselines. `by_cosine` is the error of COLMAP's rule. `quarter` is the quarter of the true
-    baseline, and `quarter_pairs` the number of pairs in each. `pairs` is the number of ordered pairs of true
-    images of one component, `missing` the number of those in no model, and `merged` the number of pairs
-    wrongly put into one model.
+    Arrays have one row for each pair in each model. A pair in k models has k rows of weight 1/k.
+    `translation` is NaN for short true baselines. `by_cosine` is the error under COLMAP's rule. `quarter` is
+    the quartile (0 to 3) of the true baseline, and `quarter_pairs` the number of pairs in each quartile.
+    `pairs` is the number of ordered pairs of true images in one component; `missing` of them are in no model.
+    `merged` pairs are joined by a model although no motion between them is known. `short` pairs have a short
+    true baseline. `failed` pairs have an error of 180 or are missing.
     """
 
     i: Integers
@@ -117,17 +119,20 @@ class PairErrors:
 
     @property
     def total(self) -> int:
-        """Number of pairs in the denominator."""
+        """Number of pairs over which scores are averaged, including wrongly joined pairs."""
         return self.pairs + self.merged
 
     def share(self, errors: Floats, threshold: float) -> float:
-        """Return the exact area under the recall curve of some errors up to a threshold."""
+        """Return the exact area under the recall curve up to a threshold, divided by the threshold.
+
+        `errors` is one of the arrays of this object. Pairs without a row are misses.
+        """
         with np.errstate(invalid="ignore"):
             kept = np.clip(1 - np.where(np.isfinite(errors), errors, np.inf) / threshold, 0, None)
         return float((self.weight * kept).sum() / self.total)
 
     def median(self, errors: Floats) -> float:
-        """Return the weighted median of errors. Pairs without an estimate have an error of 180."""
+        """Return the weighted median of an error array in degrees; 180 for pairs without an estimate."""
         values = np.append(np.where(np.isfinite(errors), errors, MISS), MISS)
         weights = np.append(self.weight, self.missing + self.merged)
         order = np.argsort(values, kind="stable")
@@ -138,9 +143,9 @@ class PairErrors:
 def exact_errors(scene: PosedScene) -> PairErrors:
     """Return the errors of all ordered pairs of a scene under the rule `exact`.
 
-    The error is the larger of the angles of rotation and direction. It is 180 if a pose is not finite or if
-    the estimated baseline vanishes. Pairs with a true baseline below the accuracy of the truth are judged by
-    rotation alone.
+    The error is the larger of the angles of rotation and translation. It is 180 if a pose is not finite or
+    the estimated baseline is zero. A pair whose true baseline is below the accuracy of the truth is judged by
+    its rotation alone.
     """
     n = len(scene)
     same = _same_component(scene)
@@ -200,7 +205,10 @@ def _same_component(scene: PosedScene) -> NDArray[np.bool_]:
 
 
 def _merged_pairs(scene: PosedScene) -> int:
-    """Return the number of ordered pairs of two components, or with an outlier, that some model joins."""
+    """Return the number of ordered pairs that a model joins although their true components differ.
+
+    A pair with an outlier image counts as well.
+    """
     n = len(scene)
     number = np.concatenate([scene.component, np.full(len(scene.outlier), -1)])
     counted = np.concatenate([np.ones(n, bool), scene.outlier])
@@ -216,7 +224,7 @@ def _merged_pairs(scene: PosedScene) -> int:
 
 
 def _baselines(scene: PosedScene, same: NDArray[np.bool_], limit: float) -> tuple[Floats, Integers, int]:
-    """Return the three limits between quarters of true baselines, the pairs in each, and the short pairs."""
+    """Return the quartile limits of true baselines, the pairs per quartile, and the number of short pairs."""
     lengths = np.concatenate(
         [np.linalg.norm(scene.centres - scene.centres[k], axis=1)[same[k]] for k in range(len(scene))]
         or [np.empty(0)]
@@ -231,17 +239,17 @@ def _baselines(scene: PosedScene, same: NDArray[np.bool_], limit: float) -> tupl
 
 
 def _error_by_cosine(angles: PairAngles, accuracy: float) -> Floats:
-    """Return COLMAP's error of pairs. It is at least 90 without an estimated baseline."""
+    """Return COLMAP's error of pairs in degrees. Without an estimated baseline it is at least 90."""
     with np.errstate(invalid="ignore"):
         dt = np.rad2deg(np.arccos(np.clip(angles.cosine, -1, 1)))
     return np.maximum(np.where(angles.true < accuracy, 0.0, dt), angles.rotation)
 
 
 def colmap_errors(scene: PosedScene) -> Floats:
-    """Return the sorted errors in degrees of COLMAP's relative rule. NaN is last.
+    """Return the sorted errors in degrees under COLMAP's relative rule. NaN is last.
 
-    Pairs are counted once for each model that has both images. An image without truth, and a pair of two
-    components, is an error of 180, as is a pair of one component that no model has.
+    A pair counts once for each model that has both images. The error is 180 for a pair with an image without
+    truth, for a pair of two components, and for a pair of one component that is in no model.
     """
     same = _same_component(scene)
     covered = np.zeros(same.shape, bool)

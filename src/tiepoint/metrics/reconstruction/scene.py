@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Poses of a scene as arrays: the true ones, and the models that a method reconstructed."""
+"""Poses of a scene as arrays: the true poses, and the models that a method reconstructed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PosedModel:
-    """Estimated poses x_camera = R(q) x_world + t of the images of one model.
+    """Estimated poses x_camera = R(q) x_world + t of the m images of one model.
 
-    `image` (m,) is the index of each image: below n an image with truth, from n on another one. Poses that
-    are not finite are NaN. `unregistered` are indices that the file lists in this model without a pose.
+    `image` (m,) is the index of each image; images with truth have the indices below n, the number of true
+    poses. Poses that are not finite are NaN. `unregistered` lists the images that the file names in this
+    model without a pose.
     """
 
     image: Integers
@@ -42,11 +43,11 @@ class PosedModel:
 
 @dataclass(frozen=True)
 class PosedScene:
-    """True poses of n images, and the models of a method.
+    """True poses of n images, and the models that a method reconstructed.
 
-    `component` (n,) numbers the parts between which no motion is known. `outlier` tells of each image without
-    truth (index n, n + 1, …) whether the data names it as one that belongs nowhere. `position_accuracy` is 0
-    if unknown.
+    `component` (n,) numbers groups of images; the motion between two groups is unknown. `outlier` has one
+    entry for each image without truth (indices n, n + 1, …): whether the dataset marks it as belonging to no
+    group. `position_accuracy` is in units of the truth, 0 if unknown.
     """
 
     q: Floats
@@ -66,7 +67,7 @@ class PosedScene:
 
     @cached_property
     def extent(self) -> float:
-        """Diagonal of the box around the true centres."""
+        """Diagonal of the bounding box of the true centres, in units of the truth."""
         return float(np.linalg.norm(np.ptp(self.centres, axis=0)))
 
     def with_truth(self, model: PosedModel) -> Integers:
@@ -76,5 +77,5 @@ class PosedScene:
 
     @cached_property
     def largest(self) -> PosedModel | None:
-        """The model with most images, the first of several. None without models."""
+        """The model with most images, the first one if several are equal. None without models."""
         return max(self.models, key=lambda m: len(m.image), default=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of trajectories: absolute and relative pose errors (APE, RPE) of the estimated images."""
+"""Errors of trajectories: absolute and relative pose errors (APE, RPE) of the registered images."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ STATISTICS = ("rmse", "mean", "median", "std", "min", "max", "sse")
 
 
 def trajectory_errors(scene: PosedScene, order: Integers, alignment: str) -> dict[str, Floats]:
-    """Return the errors of the largest model by name: in units of the truth, and in degrees.
+    """Return the trajectory errors of the largest model by name, in units of the truth or in degrees.
 
-    Images without an estimate are left out. `order` (n,) lists the true images in the order of the
-    trajectory. Empty where the tool fails: no image, a pose that is not finite, or too few directions to
+    `order` (n,) lists the true images in the order of the trajectory. Images without an estimate are skipped.
+    The result is empty if no image is registered, a pose is not finite, or the centres are too degenerate to
     align. A single image has no relative errors.
     """
     model = scene.largest
@@ -57,7 +57,7 @@ def _degrees(q: Floats) -> Floats:
 
 
 def statistics(errors: Floats) -> Mapping[str, float]:
-    """Return the seven statistics of errors.
+    """Return the seven statistics of an error array, by name.
 
     >>> statistics(np.array([3.0, 4.0]))["sse"], statistics(np.array([3.0, 4.0]))["std"]
     (25.0, 0.5)
