@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Homographies, covisibility, affine frames and their overlap, sampling, flow geometry."""
+"""Geometry of images: homographies, covisibility, affine frames, sampling, flow, and two views."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops that change images; see `image_changes` for the rules. All arithmetic is float64."""
+"""Compiled loops that warp, blur, quantise and add noise; see `image_changes` for the rules.
+
+All arithmetic is float64.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ _NEAR = 1e-9
 
 @cached_njit(nogil=True)
 def warp(image: Array, inverse: Array, width: int, height: int, samples: int, fill: Array) -> Array:
-    """Return the means (height, width, c) of samples x samples bilinear samples per pixel.
+    """Warp an image; each output pixel is the mean of samples x samples bilinear samples, (height, width, c).
 
-    `inverse` maps pixels of the result to pixels of `image` (h, w, c). Samples outside take `fill` (c,).
+    `inverse` maps output pixels to pixels of `image` (h, w, c). Samples outside the image have the value
+    `fill` (c,).
     """
     h, w, channels = image.shape
     out = np.empty((height, width, channels))
@@ -59,7 +63,7 @@ def warp(image: Array, inverse: Array, width: int, height: int, samples: int, fi
 
 @cached_njit(nogil=True)
 def blur(image: Array, weights: Array) -> Array:
-    """Correlate rows and then columns of `image` (h, w, c) with `weights`. Edge pixels are repeated."""
+    """Correlate the rows, then the columns of `image` (h, w, c) with 1-D `weights`; repeat the edge."""
     h, w, channels = image.shape
     radius = weights.size // 2
     padded = np.empty((w + 2 * radius) * channels)
@@ -86,7 +90,7 @@ def blur(image: Array, weights: Array) -> Array:
 
 @cached_njit(nogil=True)
 def normals(seed: np.uint64, out: Array) -> None:
-    """Fill `out` (n,) with standard normal numbers by Box-Muller from SplitMix64."""
+    """Fill `out` (n,) with standard normal numbers: Box-Muller transform of SplitMix64 numbers."""
     scale = 1.0 / 2.0**53
     for p in range(out.size):
         first = splitmix64(seed + np.uint64(2 * p)) >> np.uint64(11)
@@ -97,7 +101,7 @@ def normals(seed: np.uint64, out: Array) -> None:
 
 @cached_njit(nogil=True)
 def _transform(first: Array, block: Array, second: Array, half: Array, out: Array) -> None:
-    """Set `out` to first @ block @ second.T for 8 x 8 matrices, adding in the order of the indices."""
+    """Set `out` to first @ block @ second.T for 8 x 8 matrices, summing in the order of the indices."""
     for i in range(8):
         for j in range(8):
             total = 0.0
@@ -116,10 +120,10 @@ def _transform(first: Array, block: Array, second: Array, half: Array, out: Arra
 def quantise(image: Array, cosines: Array, factors: Array, steps: Array) -> Array:
     """Round the DCT coefficients of 8 x 8 blocks of `image` (h, w, c) to multiples of `steps`.
 
-    The DCT is `factors` times the product with `cosines` on both sides. Halves are rounded away from 0.
+    The DCT multiplies a block by `cosines` on both sides and by `factors`. Halves are rounded away from 0.
     Incomplete blocks repeat the last row and column. The order of all sums is fixed, because the last bit
-    decides coefficients that are halves. The square of 1/sqrt(2) is just below 1/2 in float64, so that exact
-    halves of the mean coefficient are rounded towards 0.
+    decides how a half is rounded. The square of 1/sqrt(2) is just below 1/2 in float64, so that exact halves
+    of the mean coefficient are rounded towards 0.
     """
     h, w, channels = image.shape
     out = np.empty_like(image)

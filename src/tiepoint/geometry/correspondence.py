@@ -23,7 +23,10 @@ Size = tuple[int, int]
 
 
 class Projection(NamedTuple):
-    """Projected points (n, 2) and whether each is in view (n,). NaN at infinity or behind the camera."""
+    """Projected points `xy` (n, 2) and whether each is in view (n,).
+
+    A point at infinity or behind the camera is NaN and not in view.
+    """
 
     points: Floats
     visible: NDArray[np.bool_]
@@ -45,7 +48,7 @@ def in_view(points: ArrayLike, size: Size, *, border_px: float = 0.0) -> NDArray
 
 
 def centre(size: Size) -> tuple[float, float]:
-    """Return the centre of an image, in pixel coordinates.
+    """Return the centre (x, y) of an image in pixel coordinates.
 
     >>> centre((3, 2))
     (1.0, 0.5)
@@ -59,7 +62,7 @@ def covisible(
     """Project points of the source image into the target image, and test whether they are in view there.
 
     `h` maps source to target. Sizes are (width, height) and may differ. Points on the same side of the
-    horizon as the source image centre are in front of the camera.
+    horizon as the centre of the source image are in front of the camera.
 
     >>> covisible([[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0, 0], [8, 0]], (10, 10), (10, 10)).visible.tolist()
     [True, False]
@@ -78,7 +81,10 @@ POLICIES = ("all_within_tau", "nearest", "mutual")
 
 
 class Locations(NamedTuple):
-    """Distinct positions (m, 2) in order of appearance, and the index of each keypoint's position (n,)."""
+    """Distinct keypoint positions and the position of each keypoint.
+
+    `xy` (m, 2) is in order of appearance. `of` (n,) is the row of `xy` of each keypoint.
+    """
 
     xy: Floats
     of: Ints
@@ -87,8 +93,8 @@ class Locations(NamedTuple):
 def locations(xy: ArrayLike) -> Locations:
     """Group keypoints with bitwise equal positions.
 
-    Some detectors return a point once per orientation. These keypoints share one location. A match to any of
-    them is therefore a match to the same answer.
+    Some detectors return a point once per orientation. These keypoints share one position, so a match to any
+    of them is a match to the same answer.
 
     >>> locations([[1, 2], [5, 5], [1, 2]]).of.tolist()
     [0, 1, 0]
@@ -104,7 +110,10 @@ def locations(xy: ArrayLike) -> Locations:
 
 
 class NeighbourPairs(NamedTuple):
-    """Pairs of points within a radius, sorted by query, then target."""
+    """Pairs (query, target) of points within a radius, sorted by query, then target; arrays (r,).
+
+    `error_px` is their distance in pixels.
+    """
 
     query: Ints
     target: Ints
@@ -112,7 +121,9 @@ class NeighbourPairs(NamedTuple):
 
 
 def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> NeighbourPairs:
-    """Find all (query, target) with sqrt(dx^2 + dy^2) <= radius_px, in float64; skip non-finite queries.
+    """Find all pairs (query, target) with a distance of at most `radius_px`, in float64.
+
+    Queries that are not finite have no pairs.
 
     >>> points_within([[0, 0]], [[3, 4], [9, 9], [0, 1]], 5).target.tolist()
     [0, 2]
@@ -135,7 +146,7 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
 
 
 def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
-    """Return the target closest in pixels for each query in `near`. Ties go to the lowest target index.
+    """Return only the closest pair of each query in `near`. Ties go to the lowest target index.
 
     >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
     [1]
@@ -151,8 +162,8 @@ def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
 class Answers:
     """Correct answers of q queries.
 
-    `status[i]` is an index into `REASONS`. `query`, `target` and `error_px` have shape (r,) and are sorted by
-    query. Target point `target[j]` is a correct answer of `query[j]`, at a distance of `error_px[j]` from its
+    `status[i]` is the index in `REASONS` of query i. `query`, `target` and `error_px` have shape (r,) and are
+    sorted by query: target point `target[j]` is a correct answer of `query[j]`, `error_px[j]` pixels from its
     projection. `projected` (q, 2) is NaN for points at infinity or behind the camera.
     """
 
@@ -163,7 +174,7 @@ class Answers:
     projected: Floats
 
     def counts(self) -> dict[str, int]:
-        """Count the queries by reason."""
+        """Count the queries by name of their status; see `REASONS`."""
         return {name: int((self.status == i).sum()) for i, name in enumerate(REASONS)}
 
 
@@ -177,19 +188,19 @@ def answers(
     tau_px: float = 3.0,
     policy: str = "all_within_tau",
 ) -> Answers:
-    """Find the correct answers under a policy.
+    """Find the correct target points of each query under a policy.
 
     - `all_within_tau`: every target point within tau_px of H x.
     - `nearest`: only the target point closest to H x, if within tau_px. Ties go to the lowest index.
     - `mutual`: the target point y closest to H x, if x is also the source point closest to H^-1 y.
 
     Points that project to infinity, behind the camera or outside the target image are out of view. To count
-    co-located keypoints as one answer, pass the positions returned by `locations`.
+    keypoints at the same position as one answer, pass the positions returned by `locations`.
 
     Args:
         h: homography from source to target, (3, 3).
-        source_xy: (q, 2).
-        target_xy: (t, 2).
+        source_xy: (q, 2) points of the source image, the queries.
+        target_xy: (t, 2) points of the target image.
         source_size: (width, height).
         target_size: (width, height).
         tau_px: tolerance in target pixels, inclusive, > 0.
@@ -202,7 +213,7 @@ def answers(
     if policy not in POLICIES:
         raise UnknownNameError("policy", policy, POLICIES)
     if not tau_px > 0:
-        raise InputError(f"tau_px must be positive, found {tau_px}")
+        raise InputError(f"`tau_px` must be positive, found {tau_px}; pass the tolerance in pixels")
     source = as_points(source_xy)
     projection = covisible(h, source, source_size, target_size)
     visible, projected = projection.visible, projection.points
@@ -246,9 +257,9 @@ def _homogeneous(h: ArrayLike, p: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
-    """Project points (n, 2) to (X/Z, Y/Z); (inf, inf) if |Z| < 1e-12.
+    """Project points (n, 2) to (X/Z, Y/Z), also from behind the camera; (inf, inf) if |Z| < 1e-12.
 
-    Unlike `project`, this function also projects points behind the camera (negative Z).
+    (X, Y, Z) is H (x, y, 1). Unlike `project`, this function accepts a negative Z.
 
     >>> project_unchecked([[1, 0, 10], [0, 1, 5], [0, 0, 1]], [[100, 200]]).tolist()
     [[110.0, 205.0]]
@@ -264,10 +275,10 @@ def nearest_answers(
 ) -> Ints:
     """Return the index of the target nearest to each projected query, int64 (q,); -1 if none is correct.
 
-    The index is -1 if the projection is not finite or exceeds `bound_px` in x or y, or if no target is within
-    tau_px (inclusive). Ties go to the lowest index. The function does not test whether the projection is
-    inside the target image. Several queries may share a target. Only one of several co-located targets is the
-    answer.
+    No target is correct if the projection is not finite or exceeds `bound_px` in x or y, or if the nearest
+    target is farther than tau_px. Ties go to the lowest index, so only one of several targets at the same
+    position is returned. The function does not test whether the projection is inside the target image.
+    Several queries may share a target.
 
     >>> nearest_answers(np.eye(3), [[0, 0], [9, 9]], [[2, 0], [1, 0]], tau_px=3.0, bound_px=2000.0).tolist()
     [1, -1]
@@ -284,10 +295,11 @@ def nearest_answers(
 def nearest_pairs(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, slack_px: float
 ) -> NeighbourPairs:
-    """Pair each query with every target at the smallest distance from its projection.
+    """Pair each query with all targets that are nearest to its projection, up to a rounding tolerance.
 
     Projections are rounded to float32. A pair is returned if its distance is at most tau_px and no other
-    target is nearer by more than `slack_px`. Unlike `nearest_answers`, it returns all co-located targets.
+    target is nearer by more than `slack_px`. Unlike `nearest_answers`, it returns all targets at the same
+    position.
 
     >>> nearest_pairs(np.eye(3), [[0, 0]], [[1, 0], [1, 0], [2, 0]], tau_px=3, slack_px=1e-6).target.tolist()
     [0, 1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plane homographies on pixel coordinates.
+"""Plane homographies in pixel coordinates.
 
 Pixel convention of the package: integer coordinates are pixel **centres**, (0, 0) is the centre of the top
 left pixel, x points right, y points down, and an image of width w covers x from -0.5 to w - 0.5.
@@ -26,11 +26,11 @@ def as_homography(h: ArrayLike) -> Floats:
     """
     m = np.asarray(h, dtype=np.float64)
     if m.shape != (3, 3):
-        raise InputError(f"a homography must have shape (3, 3), found {m.shape}")
+        raise InputError(f"homography: expected shape (3, 3), found {m.shape}; pass one 3 x 3 matrix")
     if not np.isfinite(m).all():
-        raise InputError("a homography must be finite, found NaN or inf")
+        raise InputError("homography: contains NaN or infinity; pass a finite matrix")
     if is_singular(m):
-        raise InputError("a homography must be invertible, found a singular matrix")
+        raise InputError("homography: the matrix is singular; pass an invertible matrix")
     return m
 
 
@@ -40,7 +40,7 @@ def as_points(points: ArrayLike) -> Floats:
     if p.size == 0:
         return np.empty((0, 2))
     if p.ndim != 2 or p.shape[1] != 2:
-        raise InputError(f"points must have shape (n, 2), found {p.shape}")
+        raise InputError(f"points: expected shape (n, 2), found {p.shape}; pass one (x, y) row per point")
     return p
 
 
@@ -62,10 +62,9 @@ def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] =
     Returns (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1), float64 (n, 2). A point is at infinity if
     w = 0 (see `denominator`). It is behind the camera if the sign of w differs from the sign at `reference`.
 
-    Dividing by a negative w gives finite, plausible coordinates for points behind the camera. H and -H are
-    the same homography, so a point known to be in front of the camera is required to identify the sides. Pass
-    the centre of the source image as `reference`, as `correspondence.covisible` does. A reference point at
-    infinity raises `InputError`.
+    H and -H are the same homography, so a point known to be in front of the camera must identify the sides.
+    Pass the centre of the source image as `reference`, as `correspondence.covisible` does. A reference point
+    at infinity raises `InputError`.
 
     >>> project([[1, 0, 5], [0, 1, 0], [0.01, 0, 1]], [[0, 0], [-100, 3], [-200, 3]])
     array([[ 5.,  0.],
@@ -75,7 +74,7 @@ def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] =
     m, p = as_homography(h), as_points(points)
     side = denominator(m, [reference])[0]
     if side == 0:
-        raise InputError(f"the reference point {reference} is mapped to infinity; pass a point in view")
+        raise InputError(f"reference: the point {reference} is mapped to infinity; pass a point in view")
     w = denominator(m, p)
     front = w * np.sign(side) > 0
     safe = np.where(front, w, 1.0)
@@ -84,7 +83,7 @@ def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] =
 
 
 def inverse(h: ArrayLike) -> Floats:
-    """Invert a homography, scaled such that compose(inverse(h), h) is the identity.
+    """Return the inverse of a homography, scaled such that compose(inverse(h), h) is the identity.
 
     >>> inverse([[1, 0, 5], [0, 1, 0], [0, 0, 1]])[0, 2]
     np.float64(-5.0)
@@ -93,7 +92,7 @@ def inverse(h: ArrayLike) -> Floats:
 
 
 def compose(*homographies: ArrayLike) -> Floats:
-    """Multiply homographies in matrix order: the **last** one is applied first, a(b(p)).
+    """Return the matrix product of homographies. The **last** one is applied first: a(b(p)).
 
     >>> shift = [[1, 0, 5], [0, 1, 0], [0, 0, 1]]
     >>> project(compose(shift, shift), [[0, 0]])
@@ -123,7 +122,7 @@ def local_affine(h: ArrayLike, points: ArrayLike) -> Floats:
 
 
 def corners(size: tuple[int, int]) -> Floats:
-    """Return the centres (4, 2) of the corner pixels of an image of (width, height), clockwise.
+    """Return the centres (4, 2) of the four corner pixels of an image of (width, height), clockwise.
 
     >>> corners((3, 2)).tolist()
     [[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Change an image by a known amount: plane warps, blur, gamma, JPEG quantisation, noise.
 
-All arithmetic is float64 on each channel by itself, so that pixels do not depend on a library. Images are
-uint8 (h, w) or (h, w, c). Pixel centres are integers.
+Images are uint8 (h, w) or (h, w, c), with pixel centres at integers. All arithmetic is float64 in this
+package, one channel at a time, so that the results do not depend on an image library.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ JPEG_LUMINANCE = np.array(
 
 
 class Warp(NamedTuple):
-    """Warp of an image: H maps it to a canvas of (width, height), `samples` per pixel along each axis."""
+    """Warp of an image: the homography H to the output, the output size, and the samples per pixel.
+
+    `size` is (width, height). `samples` is the number of samples along each axis of a pixel.
+    """
 
     H: Floats
     size: Size
@@ -50,7 +53,7 @@ class Warp(NamedTuple):
 
 
 def rotation(size: Size, degrees: float) -> Warp:
-    """Return the rotation about the image centre, clockwise on screen. The canvas shows the whole image.
+    """Return the clockwise rotation about the image centre, on an output that shows the whole image.
 
     >>> rotation((12, 9), 90).H.tolist(), rotation((12, 9), 90).size
     ([[0.0, -1.0, 8.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], (9, 12))
@@ -64,7 +67,7 @@ def rotation(size: Size, degrees: float) -> Warp:
 
 
 def reduction(size: Size, factor: float) -> Warp:
-    """Return the reduction of both sides by a factor of at least 1.
+    """Return the warp that reduces both sides by a factor of at least 1.
 
     >>> reduction((641, 479), 4).size, reduction((641, 479), 4).samples
     ((161, 120), 4)
@@ -73,9 +76,9 @@ def reduction(size: Size, factor: float) -> Warp:
 
 
 def tilt(size: Size, degrees: float) -> Warp:
-    """Return the view of the image plane turned about its vertical axis.
+    """Return the warp to a view of the image plane after a turn about its vertical axis.
 
-    The camera looks at the image centre from a distance of the longer side, in pixels.
+    The camera looks at the image centre from a distance equal to the longer side, in pixels.
 
     >>> tilt((320, 240), 50).size, tilt((320, 240), 50).samples
     ((242, 389), 4)
@@ -85,7 +88,7 @@ def tilt(size: Size, degrees: float) -> Warp:
 
 
 def whole_view(matrix: Floats, size: Size) -> Warp:
-    """Return the warp by a matrix about the image centre, on the smallest canvas with the whole image."""
+    """Return the warp by a matrix about the image centre, on the smallest output that shows all of it."""
     w, h = size
     centred = matrix @ _shift(-(w - 1) / 2, -(h - 1) / 2)
     box = project(centred, _outer_corners(size), reference=((w - 1) / 2, (h - 1) / 2))
@@ -109,7 +112,7 @@ def _outer_corners(size: Size) -> Floats:
 
 
 def warped(image: Image, warp: Warp) -> Image:
-    """Return the warped image. Outside the source, pixels have its mean, rounded, by channel.
+    """Return the warped image. Outside the source, each channel has its rounded mean over the source.
 
     A pixel is the mean of samples x samples bilinear samples.
     """
@@ -140,7 +143,7 @@ def blurred(image: Image, sigma: float) -> Image:
 
 
 def darkened(image: Image, gamma: float) -> Image:
-    """Return the image with grey levels 255 (v/255)^gamma.
+    """Return the image with each grey level v replaced by 255 (v/255)^gamma.
 
     >>> darkened(np.array([[0, 128, 255]], np.uint8), 2.0).tolist()
     [[0, 64, 255]]
@@ -150,9 +153,9 @@ def darkened(image: Image, gamma: float) -> Image:
 
 
 def jpeg_compressed(image: Image, quality: float) -> Image:
-    """Return the image after JPEG quantisation of each channel by the luminance table. 100 changes nothing.
+    """Return the image after JPEG quantisation of each channel by the luminance table.
 
-    Sides are extended to multiples of 8 by repeating the edge.
+    A `quality` of 100 changes nothing. Sides are extended to multiples of 8 by repeating the edge.
     """
     if quality == JPEG_UNCHANGED:
         return image.copy()
@@ -165,7 +168,10 @@ def jpeg_compressed(image: Image, quality: float) -> Image:
 
 
 def noisy(image: Image, sigma: float, name: str, seed: int = 0) -> Image:
-    """Return the image plus sigma times standard normal noise, which depends on name and seed alone."""
+    """Return the image plus standard normal noise times sigma.
+
+    The noise depends only on `name` and `seed`.
+    """
     noise = np.empty(image.size)
     loops.normals(np.uint64(seed_of(f"tiepoint-stress|{seed}|{name}")), noise)
     return _bytes(_table(image) + sigma * noise.reshape(_table(image).shape), image)
@@ -177,6 +183,6 @@ def _table(image: Image) -> Floats:
 
 
 def _bytes(values: Floats, like: Image) -> Image:
-    """Round to uint8; halves up. The result has the number of dimensions of `like`."""
+    """Round to uint8, halves up. The result has as many dimensions as `like`."""
     made = np.clip(np.floor(values + 0.5 + 1e-9), 0, 255).astype(np.uint8)
     return made if like.ndim == 3 else np.ascontiguousarray(made[:, :, 0])

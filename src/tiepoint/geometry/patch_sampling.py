@@ -24,7 +24,9 @@ def as_frames(frames: ArrayLike) -> Floats:
     if f.size == 0:
         return np.empty((0, 2, 3))
     if f.ndim != 3 or f.shape[1:] != (2, 3):
-        raise InputError(f"frames must have shape (n, 2, 3), found {f.shape}")
+        raise InputError(
+            f"frames: expected shape (n, 2, 3), found {f.shape}; pass one affine 2 x 3 matrix per region"
+        )
     return f
 
 
@@ -54,10 +56,10 @@ def magnify(frames: ArrayLike, factor: float) -> Floats:
 
 
 def project_frames(h: ArrayLike, frames: ArrayLike, source: Size) -> Floats:
-    """Project frames by the local affine approximation (J A, H t) of a homography at their centres.
+    """Project frames by the local affine approximation of a homography at their centres.
 
-    A frame is NaN if its centre projects to infinity or behind the camera. `source` is (width, height) of the
-    source image.
+    A frame [A | t] becomes [J A | H t], where J is the Jacobian of the homography H at t. A frame is NaN if
+    its centre projects to infinity or behind the camera. `source` is (width, height) of the source image.
 
     >>> project_frames([[2, 0, 1], [0, 2, 0], [0, 0, 1]], [[[1, 0, 7], [0, 1, 8]]], (20, 20))[0]
     array([[ 2.,  0., 15.],
@@ -87,7 +89,7 @@ _MAX_SAMPLES = 64
 
 
 def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArray[np.float32]:
-    """Sample patches from a grey image.
+    """Sample square patches of a grey image, as given by affine frames.
 
     `image` (h, w) has any real type, and its values are not rescaled. The square [-1, 1]^2 of each frame (n,
     2, 3) becomes a patch, float32 (n, size, size). Outside the image the nearest edge pixel is repeated. To
@@ -99,10 +101,13 @@ def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArr
     """
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     if pixels.ndim != 2 or pixels.size == 0:
-        raise InputError(f"patch sampling needs a grey image (h, w), found shape {pixels.shape}")
+        raise InputError(
+            f"image: expected a grey image (h, w), found shape {pixels.shape}; convert it to grey before "
+            "sampling patches"
+        )
     f = as_frames(frames)
     if not np.isfinite(f).all():
-        raise InputError("a frame has NaN or infinite values; remove invalid frames before sampling")
+        raise InputError("frames: a frame has NaN or infinite values; remove invalid frames before sampling")
     steps = np.linalg.norm(f[:, :, :2], axis=1) * 2 / size
     narrow = np.linalg.svd(f[:, :, :2], compute_uv=False)[:, 1] * 2 / size
     levels = np.floor(np.log2(np.clip(narrow / 2, 1, None))).astype(np.int64)
@@ -129,7 +134,10 @@ def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cached_njit(nogil=True)
 def _sample(image, frames, counts, rows, out):  # type: ignore[no-untyped-def]
-    """Sample patches. A pixel of patch k is the mean of counts[k] = (along x, along y) bilinear samples."""
+    """Write sampled patches to `out`. A pixel of patch k is the mean of a grid of bilinear samples.
+
+    counts[k] is the number of samples (along x, along y). `rows` are the positions of the patches in `out`.
+    """
     height, width = image.shape
     size = out.shape[1]
     for k in range(len(frames)):
@@ -175,11 +183,11 @@ def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[n
     """
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     if pixels.ndim != 3 or pixels.size == 0:
-        raise InputError(f"rendering needs an image (h, w, channels), found shape {pixels.shape}")
+        raise InputError(f"image: expected shape (h, w, channels), found {pixels.shape}; add a channel axis")
     m, around = as_homography(to_source), corners((size[0] + 1, size[1] + 1)) - 0.5
     w = denominator(m, around)
     if not (np.all(w > 0) or np.all(w < 0)):
-        raise InputError("the homography maps part of the output to infinity; choose another view")
+        raise InputError("homography: part of the output is mapped to infinity; choose another view")
     stretch = float(np.linalg.norm(local_affine(m, around), ord=2, axis=(1, 2)).max())
     # A scale of one may come out slightly larger.
     count = min(max(math.ceil(stretch - 1e-9), 1), _MAX_RENDER_SAMPLES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unit quaternions with w first (Hamilton convention), and the rotations that they stand for.
+"""Unit quaternions with w first (Hamilton convention), and the rotations that they represent.
 
 All functions accept stacks: quaternions (…, 4), rotations (…, 3, 3), vectors (…, 3).
 """
@@ -45,7 +45,7 @@ def quaternions_of(R: ArrayLike) -> Floats:
 
 
 def product(a: ArrayLike, b: ArrayLike) -> Floats:
-    """Return the Hamilton products a b: the rotation b, then the rotation a.
+    """Return the Hamilton products a b, which represent the rotation b followed by the rotation a.
 
     >>> product([0, 1, 0, 0], [0, 0, 1, 0]).tolist()
     [0.0, 0.0, 0.0, 1.0]
@@ -64,7 +64,7 @@ def product(a: ArrayLike, b: ArrayLike) -> Floats:
 
 
 def conjugate(q: ArrayLike) -> Floats:
-    """Return the inverse rotations.
+    """Return the conjugate quaternions, which represent the inverse rotations.
 
     >>> conjugate([0.6, 0, 0, 0.8]).tolist()
     [0.6, -0.0, -0.0, -0.8]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Similarities y = s R x + t that align points: least squares, and robust as in COLMAP."""
+"""Similarities y = s R x + t that align two point sets: by least squares, or robustly as in COLMAP."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ _EPS = 2.220446049250313e-16
 
 
 class Similarity(NamedTuple):
-    """Scale, rotation (3, 3) and translation (3,)."""
+    """Similarity y = s R x + t: scale s, rotation R (3, 3) and translation t (3,)."""
 
     scale: float
     R: Floats
     t: Floats
 
     def apply(self, points: Floats) -> Floats:
-        """Return transformed points (n, 3)."""
+        """Return s R x + t for points x (n, 3)."""
         return np.asarray(self.scale * points @ self.R.T + self.t)
 
 
 def umeyama(x: Floats, y: Floats, *, with_scale: bool = True) -> Similarity | None:
-    """Return the similarity or rigid motion that takes x (n, 3) closest to y, in least squares.
+    """Return the similarity that maps x (n, 3) closest to y (n, 3) in least squares.
 
-    None if the points do not determine a rotation: fewer than two singular values of their covariance exceed
-    the rounding unit. This limit is absolute, as in the evaluation tools of trajectories.
+    Without `with_scale` the scale is 1 (a rigid motion). None if the points do not determine a rotation:
+    fewer than two singular values of their covariance exceed the rounding unit. This limit is absolute, as in
+    the evaluation tools of trajectories.
 
     >>> s = umeyama(np.eye(3), 2 * np.eye(3) + 1)
     >>> round(s.scale, 12), s.t.round(12).tolist()
@@ -51,7 +52,7 @@ def umeyama(x: Floats, y: Floats, *, with_scale: bool = True) -> Similarity | No
 
 
 def robust_similarity(x: Floats, y: Floats, max_error: float) -> Similarity | None:
-    """Return the similarity of COLMAP's LO-RANSAC with seed 0. None with fewer than three inliers.
+    """Return COLMAP's LO-RANSAC similarity from x to y, with seed 0; None if it has less than three inliers.
 
     Raises:
         InputError: The package pycolmap is not installed.

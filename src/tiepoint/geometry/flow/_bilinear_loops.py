@@ -34,8 +34,8 @@ def split(row: Array, first: Array, second: Array) -> None:
 def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: bool, line: Array) -> bool:
     """Interpolate a source row horizontally into `line` (3, width). Return whether all its flow is known.
 
-    The rows of `line` are u, v and the weight of known flow. With `blank`, unknown flow is replaced by 0, so
-    that a weight of 0 also removes NaN.
+    The three rows of `line` are u, v and the weight of known flow. With `blank`, unknown flow is replaced by
+    0 first; otherwise 0 times an unknown NaN would still be NaN.
     """
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
@@ -68,8 +68,8 @@ def flow_lines(
 ) -> bool:
     """Load two source rows into `lines` (2, 3, width). Return whether all their flow is known.
 
-    ``held[k] = 2 * row + (all known)`` identifies the source row stored in line k. A line is therefore
-    computed once for all output rows that need it.
+    ``held[k] = 2 * row + (all known)`` records the source row that line k holds. A line is reused for all
+    output rows that need it.
     """
     if held[1] >> 1 == rows[0] and held[0] >> 1 != rows[0]:
         lines[0] = lines[1]
@@ -83,7 +83,7 @@ def flow_lines(
 
 @cached_njit(nogil=True)
 def _scale(row: Array, up: Any, down: Any) -> None:
-    """Compute ``row * up / down`` in place, with a single rounding to the type of the row."""
+    """Multiply `row` by up/down in place, rounding only once to the type of the row."""
     if down == 1:
         for x in range(row.size):
             row[x] = row[x] * up
@@ -99,10 +99,10 @@ def flow_row(
 ) -> None:  # fmt: skip
     """Write columns `start` to `stop` of an output row. Unknown flow becomes 1e10.
 
-    The component u is ``(r + ax) * to[0] / to[1] - bx``, where r is interpolated between both `lines`. v is
-    computed from `ay`, `to[2]`, `to[3]` and `by`. Sums are computed in the type of the weights, in the order
-    of the formula. The product is computed in the type of `to` and then rounded to the type of the weights. A
-    row without unknown flow (`all_known`) needs no test, because its weights sum to exactly 1.
+    The component u is ``(r + ax) * to[0] / to[1] - bx``, where r is the flow interpolated between the two
+    `lines`. v is computed from `ay`, `to[2]`, `to[3]` and `by`. Sums are computed in the type of the weights,
+    in the order of the formula. The product is computed in the type of `to`, then rounded to the type of the
+    weights. If all flow is known (`all_known`), the weights need no test, because they sum to exactly 1.
     """
     # Slices: a loop from a variable start must allow for negative indices and does not vectorise.
     top, bottom, out = lines[0, 0][start:stop], lines[1, 0][start:stop], row[0][start:stop]
@@ -132,7 +132,7 @@ def resize_flow(
     flow: Array, xs: Array, fx: Array, ys: Array, fy: Array, ax: Array, ay: Array, to: Array, bx: Array,
     by: Array, blank: bool,
 ) -> Array:  # fmt: skip
-    """Resize a flow to the new grid, in the type of the weights.
+    """Resize a flow to a new grid; arithmetic is in the type of the weights.
 
     `xs`, `ys` (2, n) are the indices of the two source pixels of every output column and row. `fx`, `fy` are
     their weights. See `_flow_line` for `blank` and `flow_row` for the other arguments.
@@ -153,7 +153,7 @@ def resize_flow(
 
 @cached_njit(nogil=True)
 def _filled(row: Array) -> tuple[int, int]:
-    """Return the range (first, last + 1) of nonzero positions of a row; (0, 0) if all are zero."""
+    """Return the half-open range of nonzero positions of a row, (first, last + 1); (0, 0) if all are zero."""
     bits = 0
     for x in range(row.size):
         bits |= row[x]
@@ -169,9 +169,10 @@ def _filled(row: Array) -> tuple[int, int]:
 
 @cached_njit(nogil=True)
 def reach(xs: Array, size: int) -> tuple[Array, Array]:
-    """Return for every source position the range (first, last + 1) of output columns it contributes to.
+    """Return the half-open range of output columns to which each source position contributes.
 
-    Source positions without an output column get values that keep both arrays ascending.
+    The result is two arrays (size,): first column, and last column + 1. A source position without an output
+    column gets values that keep both arrays ascending.
     """
     columns = xs.shape[1]
     first, last = np.full(size, columns, np.int64), np.zeros(size, np.int64)
@@ -189,7 +190,7 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 
 @cached_njit(nogil=True)
 def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
-    """Make the second line the first one, if the next output row starts with the source row in it.
+    """Move the second line to the first if the next output row starts with the source row in the second line.
 
     Columns outside the span of a line remain zero.
     """
@@ -202,7 +203,10 @@ def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
 
 @cached_njit(nogil=True)
 def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array) -> tuple[int, int]:
-    """Clear a line. Return the range of columns to which nonzero pixels of its new source row contribute."""
+    """Clear a line and return the range of columns that its new source row affects.
+
+    Only nonzero pixels of the source row have an effect.
+    """
     line[span[0] : span[1]] = 0
     start, stop = _filled(source)
     span[0], span[1] = (first[start], last[stop - 1]) if start < stop else (0, 0)
@@ -223,8 +227,8 @@ def _both_spans(spans: Array) -> tuple[int, int]:
 def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
     """Resize uint8 rows (h, n) in OpenCV's fixed point; `cx`, `cy` are the weights times 2048, int32.
 
-    `xs` (2, m) are byte positions in a row, so that each channel is a separate column. Only columns that
-    nonzero pixels contribute to are computed. This is fast for masks, which are mostly zero.
+    `xs` (2, m) are byte positions in a row, so that each channel is a separate column. Only columns affected
+    by nonzero pixels are computed, which is fast for masks that are mostly zero.
     """
     height, width = ys.shape[1], xs.shape[1]
     out = np.zeros((height, width), np.uint8)
@@ -254,7 +258,7 @@ def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Ar
 
 @cached_njit(nogil=True)
 def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
-    """Resize a mask: 255 if at least half of the bilinear weight (float64) is on nonzero pixels, else 0."""
+    """Resize a mask: 255 if at least half of the bilinear weight (float64) is on nonzero pixels."""
     height, width = ys.shape[1], xs.shape[1]
     out = np.zeros((height, width), np.uint8)
     lines = np.zeros((2, width), np.float64)

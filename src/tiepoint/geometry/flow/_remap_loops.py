@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops that sample images and flows at flow targets; see `warp` for the conventions."""
+"""Compiled loops that sample images and flows where a flow points to; see `warp` for the conventions."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def colour_wheel() -> NDArray[np.int64]:
 
 
 def max_motion(*flows: NDArray[Any]) -> float:
-    """Return the largest displacement among known pixels of the flows; 1 if all are unknown or zero.
+    """Return the largest known displacement of the flows in pixels; 1 if all are unknown or zero.
 
     >>> max_motion(np.array([[[3.0, 4.0], [1e10, 1e10]]]))
     5.0

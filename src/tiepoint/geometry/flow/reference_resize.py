@@ -23,8 +23,8 @@ def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = Fa
 
     Output position d corresponds to the source position ``f = (d + 0.5) * old/new - 0.5`` (half-pixel
     centres). With ``s = floor(f)``, the weights are ``1 - (f - s)`` and ``f - s``. There is no antialiasing.
-    Beyond the border OpenCV clips the indices. Along x it also sets the weight to 0. Along y it retains the
-    weight (`keep_weight`), which has an effect only on fixed-point rounding.
+    Beyond the border OpenCV clips the indices. Along x it also moves all weight to the first pixel. Along y
+    it leaves the weights (`keep_weight`), which has an effect only on fixed-point rounding.
 
     >>> taps(2, 4)[0].tolist()
     [[0, 0, 0, 1], [1, 1, 1, 1]]
@@ -125,9 +125,9 @@ def contributions(old: int, new: int) -> tuple[Array, NDArray[np.int64]]:
 def interp2_cubic(values: Array, x: Array, y: Array) -> Array:
     """Interpolate like MATLAB's `interp2(…, 'cubic')`: cubic convolution with a = -1/2 over 4 x 4 samples.
 
-    Returns values (h, w) or (h, w, c) at 0-based positions x, y. One row or column beyond each border is
-    extrapolated by a parabola through the three nearest ones. Positions must be in ``[0, w-1] x [0, h-1]``.
-    The input needs at least three rows and three columns.
+    `values` is (h, w) or (h, w, c) with at least three rows and columns. The positions x, y are 0-based and
+    must be in ``[0, w-1] x [0, h-1]``. One row or column beyond each border is extrapolated by a parabola
+    through the three nearest ones.
 
     >>> ramp = np.tile(np.arange(5.0), (5, 1))
     >>> interp2_cubic(ramp, np.array([1.25]), np.array([2.5])).tolist()

@@ -14,10 +14,10 @@ from .reference_resize import imresize, resize_u8, taps
 Bytes = NDArray[np.uint8]
 
 UNKNOWN = 1e10
-"""Value of both channels of an unknown pixel."""
+"""Value of both components u and v of an unknown pixel."""
 
 LIMIT = 1e9
-"""Largest valid flow component. A larger component marks unknown flow."""
+"""Largest magnitude of a valid flow component. A larger component marks unknown flow."""
 
 
 def is_known_flow(flow: Flow) -> NDArray[np.bool_]:
@@ -34,8 +34,8 @@ def is_known_flow(flow: Flow) -> NDArray[np.bool_]:
 def loop_ready(flow: Any) -> Flow:
     """Convert a flow (h, w, 2) for the compiled loops: native contiguous float32 or float64.
 
-    float16 and big-endian float32 become float32. Every other real type becomes float64. A flow that already
-    has a supported type is returned without a copy.
+    float16 and big-endian float32 become float32. Every other real type except float32 becomes float64. A
+    flow that already has a supported type is returned without a copy.
 
     >>> loop_ready(np.ones((2, 3, 2), ">f4")[:, ::-1]).dtype.name
     'float32'
@@ -43,7 +43,8 @@ def loop_ready(flow: Any) -> Flow:
     values = np.asarray(flow)
     if values.ndim != 3 or values.shape[2] != 2 or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"a flow must be real numbers of shape (height, width, 2), found {values.dtype} {values.shape}"
+            f"flow: expected real numbers of shape (height, width, 2), found {values.dtype} "
+            f"{values.shape}; convert it first"
         )
     small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return np.require(values, np.float32 if small else np.float64, ["C", "A"])
@@ -67,11 +68,11 @@ class FlowRule:
             areas.
         closed_px: constant part of the threshold on the round-trip error in `consistency_masks`.
         closed_share: variable part of that threshold, relative to the larger side of the target image.
-        unknown_error_px: error that an unknown estimate gets.
+        unknown_error_px: error that an unknown estimate gets, in pixels.
         double_factors: whether `opencv` scales a resized flow by float64 factors and rounds each product to
             float32. Otherwise all arithmetic is float32.
-        both_unknown: whether `opencv` adds and tests two unknown flows as if they were known. Otherwise a
-            round trip with unknown flow is not consistent.
+        both_unknown: whether `opencv` adds two unknown flows like known flows when it tests a round trip.
+            Otherwise a round trip with unknown flow is not consistent.
         lenient: whether ground truth with ``u < 1e9`` counts as known for any v. A NaN error then counts as
             correct.
 
@@ -98,7 +99,7 @@ class FlowRule:
         return np.float32 if self.resampling == "opencv" else np.float64
 
     def consistency_threshold_px(self, target: tuple[int, int]) -> float:
-        """Return the threshold on the round-trip error; `target` is the image size (height, width)."""
+        """Return the threshold on the round-trip error in pixels; `target` is (height, width)."""
         return self.closed_px + self.closed_share * max(target)
 
 
@@ -112,17 +113,17 @@ def resize_flow_pair(
 ) -> tuple[Flow, Flow]:
     """Resize two opposite flows to new image sizes (height, width).
 
-    Flow 1 is defined on image 1 and points into image 2. The formula for its horizontal component uses the
-    old widths w1, w2 and the new widths W1, W2 of the two images. x is the column of a pixel of the resized
-    flow, counted from `rule.first_pixel`. r is the old flow interpolated at that pixel. The new flow is::
+    Flow 1 is defined on image 1 and points into image 2. With old widths w1, w2 and new widths W1, W2 of the
+    two images, the new horizontal component at column x is::
 
         u' = (r + x * w1/W1) * W2/w2 - x
 
-    Columns x = 1/2, 3/2, … preserve pixel areas. With integer columns, the flow has a constant error of
-    ``(w1/W1 * W2/w2 - 1)/2`` px if the two images are scaled differently. A pixel is unknown (1e10) if any
-    source pixel that contributes to it is unknown. A source pixel of weight 0 does not contribute, except
-    with `opencv`: there 0 times NaN or infinity is NaN, which makes the output pixel unknown. If neither size
-    changes, the flows are returned unchanged. If one size changes, the formula is applied to both flows.
+    where r is the old component interpolated at that pixel, and x is counted from `rule.first_pixel`. Columns
+    x = 1/2, 3/2, … preserve pixel areas. With integer columns, the flow has a constant error of ``(w1/W1 *
+    W2/w2 - 1)/2`` px if the two images are scaled differently. A pixel is unknown (1e10) if any source pixel
+    that contributes to it is unknown. A source pixel of weight 0 does not contribute, except with `opencv`:
+    there 0 times NaN or infinity is NaN, which makes the output pixel unknown. If neither size changes, the
+    flows are returned unchanged. If one size changes, the formula is applied to both flows.
 
     With `rule.double_factors` flows are float32 and the factors ``w1/W1`` and ``W2/w2`` are float64. Each
     product is computed in float64 and rounded to float32. Sums are computed in float32.
@@ -139,10 +140,9 @@ def resize_flow_pair(
 
 
 def same_scale(size: Size, full: Size, other: Size) -> Size:
-    """Return the size `other` with each side multiplied by the same side of `size` / `full`.
+    """Return the size `other`, scaled by ``size / full`` on each axis.
 
-    Used if a method returned only one flow. The other image is then assumed to have the same scale on each
-    axis.
+    It gives the missing size if a method returned only one flow: both images are assumed to be resized alike.
 
     >>> same_scale((20, 30), (40, 60), (50, 80)), same_scale((20, 60), (40, 60), (50, 80))
     ((25, 40), (25, 80))
@@ -190,7 +190,7 @@ def resize_plan(
 
 
 def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Halve both sides by the 2 x 2 mean that OpenCV uses: ``(((a + b) + c) + d) / 4``."""
+    """Halve both sides of a flow by the 2 x 2 mean that OpenCV uses: ``(((a + b) + c) + d) / 4``."""
     a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
     mean = (((a + b) + c) + d) * np.float32(0.25)
     known = is_known_flow(flow)
@@ -216,6 +216,8 @@ def _antialiased(flow: Flow, size: Size, old_other: Size, other: Size, rule: Flo
 
 def resize_mask(mask: Bytes, size: Size, *, rule: FlowRule = SOUND) -> Bytes:
     """Resize a mask to a new image size (height, width), uint8.
+
+    The rule's resampling decides the values:
 
     * `bilinear`: foreground is nonzero; 255 if at least half of the bilinear weight is foreground.
     * `opencv`: unchanged values if the size is the same; else OpenCV's fixed point, then ``> 128``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warp images, transfer points, undo mirroring, convert homographies to flows, check consistency."""
+"""Uses of flows: warp images, transfer points, undo mirroring, convert homographies, check consistency."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def warp_image(image: Bytes, flow: Flow, *, outside: tuple[int, ...] = (0, 255, 
 
 
 def unflip(flow: Flow, width: int) -> Flow:
-    """Undo the mirroring of image 2 in a flow; `width` is the width of image 2.
+    """Convert a flow into the mirrored image 2 to a flow into the original image 2.
 
     Mirrored pairs are easier to match after mirroring image 2 (``image2[:, ::-1]``). The flow then points to
     ``x + u`` in the mirrored image, which is ``width - 1 - (x + u)`` in the original image: ``u' = (width -
-    1) - (x + u) - x``. v and unknown flow do not change. float64 stays float64, every other type becomes
-    float32. Applying the function twice returns the original flow up to rounding. In float32 the rounding
-    error of u is at most 6e-5 px for widths below 1024.
+    1) - (x + u) - x``, where `width` is the width of image 2. v and unknown flow do not change. float64 stays
+    float64, every other type becomes float32. Applying the function twice returns the original flow up to
+    rounding. In float32 the rounding error of u is at most 6e-5 px for widths below 1024.
 
     >>> flow = np.zeros((1, 3, 2))
     >>> unflip(flow, 3)[..., 0].tolist()
@@ -99,7 +99,7 @@ def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
 
 
 def lands_inside(flow: Flow, size: tuple[int, int]) -> Bools:
-    """Return whether each flow vector ends within the pixel centres of an image of (height, width).
+    """Return whether each flow vector (h, w, 2) ends within the pixel centres of an image of (height, width).
 
     >>> lands_inside(np.full((1, 2, 2), [1.0, 0.0]), (1, 2)).tolist()
     [[True, False]]
@@ -111,16 +111,17 @@ def lands_inside(flow: Flow, size: tuple[int, int]) -> Bools:
 
 
 def consistency_masks(flow1: Flow, flow2: Flow, *, rule: FlowRule = SOUND) -> tuple[Bytes, Bytes]:
-    """Return consistency masks (0 or 255): ``|flow1(p) + flow2(p + flow1(p))| < threshold`` and vice versa.
+    """Return masks (0 or 255) of the pixels whose round trip through both flows is consistent.
 
-    The threshold is `rule.consistency_threshold_px`. Flow 2 is sampled by `rule.resampling`: `bilinear` in
-    float64; `opencv` in steps of 1/32 px in float32, 1e10 outside; `imresize` by cubic convolution, in which
-    the value of an unknown pixel affects its neighbours.
+    A pixel p of image 1 is foreground if ``|flow1(p) + flow2(p + flow1(p))|`` is less than
+    `rule.consistency_threshold_px`; the mask of image 2 is computed likewise. Flow 2 is sampled by
+    `rule.resampling`: `bilinear` in float64; `opencv` in steps of 1/32 px in float32, 1e10 outside;
+    `imresize` by cubic convolution, in which the value of an unknown pixel affects its neighbours.
 
     A pixel is background if its flow ends outside the other image or at unknown flow. With
-    `rule.both_unknown`, two unknown flows are added like known flows. A flow of (-1e10, -1e10) ends outside
-    the image, where flow 2 is 1e10. The sum is 0, so the pixel is foreground. Other values for unknown flow
-    give a large sum or NaN.
+    `rule.both_unknown` and `opencv` there is an exception: an unknown flow (-1e10, -1e10) plus the value 1e10
+    outside the image sums to 0, so the pixel is foreground. Other values for unknown flow give a large sum or
+    NaN.
 
     >>> there, back = np.full((4, 9, 2), [2.0, 0.0]), np.full((4, 9, 2), [-2.0, 0.0])
     >>> consistency_masks(there, back)[0][0].tolist()

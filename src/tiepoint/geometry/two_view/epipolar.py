@@ -35,7 +35,7 @@ def intrinsics(K: ArrayLike) -> NDArray[np.float64]:
     """Convert K to float64 (3, 3); raise `InputError` unless it is finite and invertible."""
     k = np.asarray(K, np.float64)
     if k.shape != (3, 3):
-        raise InputError(f"K must have shape (3, 3), found {k.shape}")
+        raise InputError(f"K: expected shape (3, 3), found {k.shape}; pass one intrinsic matrix")
     if not np.isfinite(k).all() or abs(np.linalg.det(k)) < 1e-12:
         raise InputError("K must be finite and invertible; check its focal lengths")
     return k
@@ -93,7 +93,7 @@ def as_points_keep_dtype(x: ArrayLike) -> Floats:
     if p.size == 0:
         return np.empty((0, 2), p.dtype)
     if p.ndim != 2 or p.shape[1] != 2:
-        raise InputError(f"points must have shape (n, 2), found {p.shape}")
+        raise InputError(f"points: expected shape (n, 2), found {p.shape}; pass one (x, y) row per point")
     return np.asarray(p)
 
 
@@ -181,7 +181,9 @@ def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, 
     """Return the residual r and the squared line norms l1^2 + l2^2 and m1^2 + m2^2 of every match."""
     a, b = as_points_keep_dtype(x0), as_points_keep_dtype(x1)
     if len(a) != len(b):
-        raise InputError(f"matches need equal numbers of points, found {len(a)} and {len(b)}")
+        raise InputError(
+            f"matches: found {len(a)} points in image 0 and {len(b)} in image 1; pass equal numbers"
+        )
     f = np.asarray(F).astype(a.dtype)
     ones = np.ones((len(a), 1), a.dtype)
     a, b = np.hstack([a, ones]), np.hstack([b, ones])

@@ -19,7 +19,7 @@ def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
     """Return indices that sort matches by (x0, y0, x1, y1) and skip exact duplicates.
 
     Robust estimators sample matches by index, so the pose depends on the order of the matches. Sorting makes
-    the result bit-identical for any input order. The first of several equal rows is retained. Non-finite
+    the result bit-identical for any input order. The first of several equal matches is retained. Non-finite
     points (n, 2) raise `InputError`.
 
     >>> canonical_order([[5, 1], [2, 9], [5, 1]], [[0, 0], [0, 0], [0, 0]]).tolist()
@@ -28,7 +28,9 @@ def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
     rows = np.hstack(as_matches(x0, x1))
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
-        raise InputError(f"match {int(bad.argmax())} is NaN or infinite: {rows[bad.argmax()].tolist()}")
+        raise InputError(
+            f"match {int(bad.argmax())} is NaN or infinite: {rows[bad.argmax()].tolist()}; remove it"
+        )
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     new = np.ones(len(rows), bool)
@@ -100,14 +102,15 @@ class Estimator:
             a seed. `poselib-e`: essential matrix by PoseLib, seeded. `poselib-f`: F by PoseLib, then the pose
             of E = K1^T F K0 from all matches. `opencv-f`, `degensac-f`: F by OpenCV or pydegensac, then the
             pose from the inliers of F. pydegensac is not repeatable.
-        threshold_px: inlier threshold in pixels of the estimation frame. OpenCV estimators divide it by
-            `focal`. PoseLib divides it by the harmonic mean of the mean focal lengths of the two views.
+        threshold_px: inlier threshold in pixels of the images to which the matches refer. OpenCV estimators
+            divide it by `focal`. PoseLib divides it by the harmonic mean of the mean focal lengths of the two
+            views.
         confidence, max_iterations, min_iterations: stopping criteria; only PoseLib uses `min_iterations`.
         method: flag of `opencv-e`: RANSAC, USAC_MAGSAC, USAC_ACCURATE or USAC_DEFAULT.
         focal: `mean4`, the mean of the four focal lengths. `slip`, the mean of fx of view 0 and fy of view 1,
             which a widely copied script computes. `blocks`, the sum of the mean magnitudes of the upper left
             2 x 2 blocks of K0 and K1: `mean4` plus a quarter of the skews.
-        dtype: precision that points and intrinsics are rounded to first.
+        dtype: precision to which points and intrinsics are rounded first.
         camera_dtype: precision of the intrinsics for PoseLib, if it differs from `dtype`.
         skew: whether K[0, 1] is used when points are normalised.
         distance: largest depth, in baselines, of a point that votes for one of the four poses of E. Trap:
@@ -137,12 +140,15 @@ class Estimator:
         check_choice("dtype", self.dtype, ("float64", "float32"))
         check_choice("camera_dtype", self.camera_dtype, ("", "float64", "float32"))
         if not self.threshold_px > 0:
-            raise InputError(f"`threshold_px` must be positive, found {self.threshold_px}")
+            raise InputError(
+                f"`threshold_px` of an estimator must be positive, found {self.threshold_px}; pass the "
+                "threshold in pixels"
+            )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A pose x1 = R x0 + t, |t| = 1, and its number of inliers.
+    """Estimated relative pose x1 = R x0 + t, |t| = 1, and its number of inliers.
 
     If `ok` is false the estimation failed and `reason` explains why. R and t are then the values that the
     library returned (PoseLib: R = I, t = 0) or NaN.
@@ -158,7 +164,9 @@ class Estimate:
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
     """Raise `InputError` unless `value` is one of `known`."""
     if value not in known:
-        raise InputError(f"`{name}` of an estimator must be one of {', '.join(known)}, found {value!r}")
+        raise InputError(
+            f"`{name}` of an estimator: unknown value {value!r}; choose one of {', '.join(known)}"
+        )
 
 
 def none(reason: str) -> Estimate:
@@ -167,7 +175,7 @@ def none(reason: str) -> Estimate:
 
 
 def pose(R: ArrayLike, t: ArrayLike, inliers: int) -> Estimate:
-    """Build an estimate from a library's pose; it is `ok` if R and t are finite and t is not 0."""
+    """Build an estimate from a library's pose. It is `ok` if R and t are finite and t is not 0."""
     rotation, direction = np.array(R, np.float64), np.array(t, np.float64).ravel()
     reason = ""
     if not (np.isfinite(rotation).all() and np.isfinite(direction).all()):
@@ -181,22 +189,26 @@ def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
     """Convert matches to two contiguous float64 arrays (n, 2); raise `InputError` if their lengths differ."""
     a, b = (np.ascontiguousarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
     if len(a) != len(b):
-        raise InputError(f"matches need equal numbers of points, found {len(a)} and {len(b)}")
+        raise InputError(
+            f"matches: found {len(a)} points in image 0 and {len(b)} in image 1; pass equal numbers"
+        )
     return a, b
 
 
 def round_arrays(dtype: str, *arrays: Floats) -> list[Floats]:
-    """Round arrays to a precision; return them in float64."""
+    """Round arrays to the precision `dtype` and return them in float64."""
     return [np.ascontiguousarray(a.astype(dtype), np.float64) for a in arrays]
 
 
 def recover(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any = None) -> Any:
-    """Call OpenCV's `recoverPose` with a distance limit. Return votes, R, t, mask and points."""
+    """Call OpenCV's `recoverPose` with the distance limit of `est`. Return votes, R, t, mask and points."""
     return import_library("cv2").recoverPose(E, u0, u1, np.eye(3), distanceThresh=est.distance, mask=mask)
 
 
 def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_error") -> dict[str, Any]:
-    """Return the RANSAC options of PoseLib; `threshold` is the option name that receives `threshold_px`.
+    """Return the RANSAC options of PoseLib for an estimator.
+
+    `threshold` is the name of PoseLib's option that receives `threshold_px`.
 
     >>> ransac_options(Estimator("poselib-e", 1.0, 0.9999, 10000), 3)["max_epipolar_error"]
     1.0
@@ -211,5 +223,5 @@ def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_err
 
 
 def camera(K: Floats) -> dict[str, Any]:
-    """Return PoseLib's pinhole camera for K. The image size has no effect."""
+    """Return PoseLib's description of a pinhole camera with intrinsics K. The image size has no effect."""
     return {"model": "PINHOLE", "width": 1, "height": 1, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of homographies under the conventions of the matching papers.
+"""Errors of homographies, as several matching papers define them.
 
 These functions do not test the sign of the third coordinate. `homography.corner_error` detects points behind
 the camera.
@@ -16,10 +16,10 @@ from .scaling import Resize
 Floats = NDArray[np.float64]
 
 SINGULAR = 1e-12
-"""Smallest ratio of singular values of a homography that is not singular."""
+"""Largest ratio of smallest to largest singular value of a homography that counts as singular."""
 
 COLLAPSED = np.diag([0.0, 0.0, 1.0])
-"""Homography that maps all points to (0, 0), in place of a failed estimate that needs a finite error."""
+"""Homography that maps all points to (0, 0). It replaces a failed estimate that needs a finite error."""
 
 
 def scaled_homography(H: ArrayLike, resize0: Resize, resize1: Resize) -> Floats:
@@ -43,8 +43,8 @@ def corner_distance(
 ) -> float:
     """Return the mean distance, in pixels of image 1, between the image 0 corners mapped by two homographies.
 
-    `size` is (width, height) of image 0 in the frame of the homographies. With `edge` the corners are at 0
-    and w, h instead of w - 1, h - 1. An estimate that is not finite has an infinite error.
+    `size` is (width, height) of image 0, in the pixels of the homographies. Corners are at 0 and w - 1, h -
+    1; with `edge` they are at 0 and w, h. An estimate that is not finite has an infinite error.
 
     >>> shift = [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
     >>> corner_distance(shift, np.eye(3), (10, 10)), corner_distance(COLLAPSED, np.eye(3), (2, 1))
@@ -70,7 +70,7 @@ def transfer_distances(x0: ArrayLike, x1: ArrayLike, H: ArrayLike) -> Floats:
 
 
 def map_points(H: ArrayLike, x: ArrayLike, dtype: DTypeLike = np.float64) -> Floats:
-    """Map points (n, 2) by H, dividing by the third coordinate for any sign; all in `dtype`."""
+    """Map points (n, 2) by H in the precision `dtype`. Divide by the third coordinate whatever its sign."""
     h, p = np.asarray(H).astype(dtype), np.asarray(x).astype(dtype).reshape(-1, 2)
     y = np.hstack([p, np.ones((len(p), 1), dtype)]) @ h.T
     with np.errstate(all="ignore"):
@@ -110,8 +110,8 @@ def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> fl
 def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
     """Compute `visible_error` as wxbs-benchmark does: in float32, with visible pixels found by image warping.
 
-    An image of ones is warped to image 1 and back, bilinearly with a border of 0. Pixels with a value above 0
-    are visible. A point whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).
+    An image of ones is warped to image 1 and back, bilinearly with a border of 0. Pixels that are above 0
+    afterwards are visible. A point whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).
     """
     cv2 = import_library("cv2")
     truth = np.asarray(H_gt, np.float64)
@@ -139,10 +139,10 @@ def _grid(size: Size) -> Floats:
 
 
 def is_usable(H: ArrayLike, size: Size) -> bool:
-    """Return whether H is finite and not singular, and its horizon misses an image of (width, height).
+    """Return whether H is finite and not singular, and its horizon does not cross the image of `size`.
 
-    H is singular if sigma_3 <= 1e-12 sigma_1 of H / max |H|. The horizon misses the image if the third
-    coordinates of the four corner pixels have one sign. Sign and scale of H do not matter.
+    H is singular if sigma_3 <= 1e-12 sigma_1 of H / max |H|. The horizon does not cross the image if the
+    third coordinates of the four mapped corner pixels have one sign. Sign and scale of H do not matter.
 
     >>> is_usable(np.diag([-7.0, -7.0, -7.0]), (9, 9)), is_usable(np.diag([1.0, 1.0, 0.0]), (9, 9))
     (True, False)
@@ -151,7 +151,7 @@ def is_usable(H: ArrayLike, size: Size) -> bool:
 
 
 def unusable_reason(H: ArrayLike, size: Size) -> str | None:
-    """Return why `is_usable` is false, as text. None if it is true."""
+    """Return as text why `is_usable` is false; None if it is true."""
     h = np.asarray(H, np.float64)
     if not np.isfinite(h).all():
         return "is not finite"
@@ -166,7 +166,7 @@ def unusable_reason(H: ArrayLike, size: Size) -> str | None:
 
 
 def named_corner_error(H: ArrayLike, H_gt: ArrayLike, size: Size) -> float:
-    """Return the mean distance, in pixels of image 1, between the four mapped corner pixels of image 0.
+    """Return the mean distance between the corner pixels of image 0 mapped by H and by H_gt, in pixels.
 
     All arithmetic is float64, and each corner is compared with itself. The error is infinite unless H is
     usable; see `is_usable`.
@@ -184,8 +184,9 @@ def named_corner_error(H: ArrayLike, H_gt: ArrayLike, size: Size) -> float:
 def sorted_corner_error(H: ArrayLike, H_gt: ArrayLike, size: Size) -> float:
     """Compute the corner error of MINIMA, which sorts the four corners of each homography before comparing.
 
-    The corners become [argmin x+y, argmin y-x, argmax x+y, argmax y-x], so that a half turn or a mirror image
-    has no error. Sums and distances are float32. The result is NaN if a corner is mapped to infinity.
+    The corners are ordered as [argmin x+y, argmin y-x, argmax x+y, argmax y-x]. A half turn or a mirror image
+    therefore has no error. Sums and distances are float32. The result is NaN if a corner is mapped to
+    infinity.
     """
     x = _corners(size)
     first, second = (_sorted_corners(map_points(h, x)) for h in (H_gt, H))
@@ -206,6 +207,9 @@ def _corners(size: Size) -> Floats:
 
 
 def point_distances(H: ArrayLike, points: ArrayLike, true: ArrayLike) -> Floats:
-    """Return |H x - x'| (n,) of points (n, 2) and their true positions (n, 2), dividing by any w."""
+    """Return the distances |H x - x'| (n,) of mapped points (n, 2) from their true positions (n, 2).
+
+    Points are divided by the third coordinate whatever its sign.
+    """
     with np.errstate(all="ignore"):
         return np.asarray(np.linalg.norm(map_points(H, points) - np.asarray(true, np.float64), axis=1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Homographies from matches, and the eight-point algorithm."""
+"""Homography estimation from matches, and the eight-point algorithm for F."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .estimator import (
 
 
 def dlt(x0: ArrayLike, x1: ArrayLike, weights: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> Any:
-    """Estimate H by the weighted direct linear transform of all matches, H33 = 1.
+    """Estimate H by the weighted direct linear transform of all matches, scaled to H33 = 1.
 
     Points are normalised to weighted mean 0 and weighted mean radius sqrt 2. With the 2n x 9 equations A and
     weights W the function solves (A^T W A) h = (1, …, 1). This is one step of inverse iteration, so on noisy
@@ -52,7 +52,7 @@ def _null(A: Any, w: Any) -> Any:
 
 
 def centre_points(x: Any, w: Any) -> tuple[Any, Any]:
-    """Normalise points to weighted mean 0 and weighted mean radius sqrt 2. Return them and the map (3, 3)."""
+    """Normalise points to weighted mean 0 and mean radius sqrt 2. Return them and the 3 x 3 transform."""
     w = w if w.sum() > 0 else np.ones_like(w)
     middle = (x * w[:, None]).sum(axis=0) / w.sum()
     radius = (np.linalg.norm(x - middle, axis=1) * w).sum() / w.sum()
@@ -73,11 +73,11 @@ class HomographyEstimator:
     Args:
         kind: `opencv` (unseeded; depends on the order of the matches), `poselib` (seeded), `degensac`
             (pydegensac, not repeatable) or `dlt` (all matches, weighted; see the function `dlt`).
-        threshold_px: reprojection error of an inlier, in pixels of the frame; not used by `dlt`.
+        threshold_px: reprojection error of an inlier, in pixels of the matches; not used by `dlt`.
         confidence, max_iterations, min_iterations: stopping criteria; only PoseLib uses `min_iterations`. The
             defaults are those of OpenCV. PoseLib's own defaults are 0.9999 and 100000.
         method: flag of `opencv`: RANSAC or USAC_MAGSAC, USAC_ACCURATE, USAC_DEFAULT.
-        dtype: precision that points are rounded to first.
+        dtype: precision to which points are rounded first.
     """
 
     kind: str
@@ -112,7 +112,7 @@ def estimate_homography(
     weights: ArrayLike | None = None,
     seed: int | None = None,
 ) -> HomographyEstimate:
-    """Estimate the homography of matches (n, 2), (n, 2); at least 4 are required.
+    """Estimate the homography from matches (n, 2), (n, 2); at least 4 are required.
 
     Only `dlt` uses `weights` (n,). Only `poselib` accepts a `seed` (default 0); other kinds raise an error.
 
@@ -121,7 +121,7 @@ def estimate_homography(
     [1.0, 1.0, 1.0]
     """
     if seed is not None and est.kind != "poselib":
-        raise InputError(f"estimator {est.kind} takes no seed; permute the matches instead")
+        raise InputError(f"`seed`: the estimator {est.kind} accepts none; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_HOMOGRAPHY:
         return _nothing(f"{len(a)} matches, {MIN_MATCHES_HOMOGRAPHY} are needed")
@@ -186,7 +186,8 @@ def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
     a, b = np.asarray(x0, np.float64), np.asarray(x1, np.float64)
     if len(a) < MIN_POINTS_EIGHT_POINT or len(a) != len(b):
         raise InputError(
-            f"F needs {MIN_POINTS_EIGHT_POINT} or more pairs of points, found {len(a)} and {len(b)} points"
+            f"matches: F needs {MIN_POINTS_EIGHT_POINT} or more, found {len(a)} points in image 0 and "
+            f"{len(b)} in image 1"
         )
     ones = np.ones(len(a))
     (a, from_a), (b, from_b) = centre_points(a, ones), centre_points(b, ones)

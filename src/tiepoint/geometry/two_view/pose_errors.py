@@ -20,7 +20,7 @@ MIN_BASELINE = 1e-9
 
 @dataclass(frozen=True)
 class AngleRule:
-    """Convention for the two angles of a pose error.
+    """Convention for the two angles of a pose error: e_t of the translation, e_R of the rotation.
 
     Args:
         kind: `stable` (chord lengths), `acos` (arc cosine of trace and dot product) or `imc` (arc cosine of
@@ -29,7 +29,7 @@ class AngleRule:
         floor: lower bound of |t||t_gt| in the division of `acos`. For t = 0, a floor of 0 gives NaN and a
             positive floor gives 90 degrees.
         dtype: precision of the arithmetic.
-        truth_dtype: precision that the true pose is rounded to first.
+        truth_dtype: precision to which the true pose is rounded first.
         single: whether `np.linalg.norm` and `np.dot` are called for one vector after another. NumPy rounds
             sums along an axis differently, which in float32 decides between 0 and 0.02 degrees for a perfect
             pose.
@@ -48,7 +48,7 @@ STABLE = AngleRule("stable", folded=False)
 ACOS = AngleRule("acos", single=True)
 """Convention of most evaluation scripts."""
 ACOS_TRUTH_FLOAT32 = AngleRule("acos", truth_dtype=np.float32, single=True)
-"""`ACOS` with the true pose in float32 and its length computed in float32, the rest in float64."""
+"""`ACOS` with the true pose and its length in float32; the other arithmetic is float64."""
 ACOS_FLOAT32 = AngleRule("acos", floor=1e-10, dtype=np.float32, truth_dtype=np.float32)
 """`ACOS` entirely in float32, which cannot resolve angles below about 0.02 degrees."""
 ACOS_FLOOR = AngleRule("acos", floor=1e-10)
@@ -62,15 +62,16 @@ IMC = AngleRule("imc")
 def pose_errors(
     R: ArrayLike, t: ArrayLike, R_gt: ArrayLike, t_gt: ArrayLike, rule: AngleRule = STABLE
 ) -> tuple[Floats, Floats]:
-    """Return the angles (e_t, e_R) between poses in degrees, float64. Leading axes are broadcast.
+    """Return the angles (e_t, e_R) between estimated and true poses in degrees, float64.
 
     * `stable`: e_R = 2 asin(min(1, |R - P|_F / (2 sqrt 2))), P the rotation nearest to R_gt;
       e_t = 2 atan2(|u - v|, |u + v|) for the unit vectors u, v of t, t_gt. NaN if t or t_gt is 0.
     * `acos`: e_R = acos clip((tr(R^T R_gt) - 1)/2), e_t = acos clip(t . t_gt / (|t||t_gt|)).
     * `imc`: the same angles from unit quaternions and squared dot products; never below 4e-6 degrees.
 
-    Folding replaces e_t by min(e_t, 180 - e_t). A NaN in t gives NaN. Near 0 `acos` loses half of the digits:
-    with a true rotation rounded to five decimals, a perfect estimate has an error of up to 0.22 degrees.
+    Leading axes are broadcast. A `folded` rule replaces e_t by min(e_t, 180 - e_t). A NaN in t gives NaN.
+    Near 0 `acos` loses half of the digits: with a true rotation rounded to five decimals, a perfect estimate
+    has an error of up to 0.22 degrees.
 
     >>> e_t, e_R = pose_errors(np.eye(3), [0, 0, -2], np.eye(3), [0, 0, 1])
     >>> float(e_t), float(e_R), float(pose_errors(np.eye(3), [0, 0, -2], np.eye(3), [0, 0, 1], ACOS)[0])
@@ -141,7 +142,10 @@ def _one_by_one(t: Stack, t_gt: Stack) -> Angles:
 
 
 def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
-    """Return e_t = acos sqrt(1 - f(u.v)) and e_R = acos(1 - 2 f(q.q_gt)), f(x) = max(1e-15, 1 - x^2)."""
+    """Return the IMC angles e_t = acos sqrt(1 - f(u.v)) and e_R = acos(1 - 2 f(q.q_gt)) in radians.
+
+    f(x) = max(1e-15, 1 - x^2); u, v are unit translations and q, q_gt unit quaternions.
+    """
     u, v = (a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-15) for a in (t, t_gt))
     off = np.maximum(1e-15, 1 - (u * v).sum(axis=-1) ** 2)
     turn = np.maximum(1e-15, 1 - (_xyzw(R) * _xyzw(R_gt)).sum(axis=-1) ** 2)
@@ -149,7 +153,7 @@ def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angle
 
 
 def _xyzw(R: Stack) -> Floats:
-    """Return quaternions with w last: the order decides how their dot product is rounded."""
+    """Return quaternions with w last, because the order affects how their dot product is rounded."""
     return quaternions_of(R)[..., [1, 2, 3, 0]]
 
 

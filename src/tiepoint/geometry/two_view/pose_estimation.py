@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Relative pose estimation from matches, with the estimators of all protocols.
 
-Matches, intrinsics and `threshold_px` must use the pixels of the same (resized) images; see
-`scaling.in_frame`.
+Matches, intrinsics and `threshold_px` must refer to the same (resized) images; see `scaling.in_frame`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .estimator import (
 
 
 def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    """Run OpenCV's `findEssentialMat` and return the best of its poses. OpenCV's function has no seed."""
+    """Run OpenCV's `findEssentialMat` and return the best of its poses. `seed` has no effect."""
     cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     E, mask = cv2.findEssentialMat(
@@ -65,7 +64,7 @@ def usac_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed:
 
 
 def focal_px(est: Estimator, K0: Floats, K1: Floats) -> float:
-    """Return the focal length that divides a threshold in pixels, in the precision of the estimator."""
+    """Return the focal length that divides thresholds in pixels, in the precision of the estimator."""
     a, b = K0.astype(est.dtype), K1.astype(est.dtype)
     if est.focal == "slip":
         return float(np.mean(np.array([a[0, 0], b[1, 1], a[0, 0], b[1, 1]])))
@@ -95,7 +94,7 @@ MIN_MATCHES_FUNDAMENTAL = 8
 
 @dataclass(frozen=True)
 class FundamentalEstimate:
-    """Fundamental matrix F with x1^T F x0 = 0, and its inliers. F is NaN if `ok` is false."""
+    """Fundamental matrix F with x1^T F x0 = 0, and the mask of its inliers. F is NaN if `ok` is false."""
 
     F: Floats
     inlier_mask: NDArray[np.bool_]
@@ -104,7 +103,7 @@ class FundamentalEstimate:
 
     @property
     def inliers(self) -> int:
-        """Number of inliers."""
+        """Number of matches that are inliers of F."""
         return int(self.inlier_mask.sum())
 
 
@@ -113,13 +112,13 @@ def estimate_fundamental(
 ) -> FundamentalEstimate:
     """Estimate F from matches (n, 2), (n, 2) in pixels, by `opencv-f`, `poselib-f` or `degensac-f`.
 
-    At least 8 matches are required. Only `poselib-f` has a seed, 0 by default.
+    At least 8 matches are required. Only `poselib-f` accepts a seed, 0 by default.
     """
     if est.kind not in _FUNDAMENTAL_KINDS:
         kinds = ", ".join(_FUNDAMENTAL_KINDS)
-        raise InputError(f"`kind` of an estimator for F must be one of {kinds}, found {est.kind!r}")
+        raise InputError(f"`kind` of an estimator for F: unknown value {est.kind!r}; choose one of {kinds}")
     if seed is not None and est.kind not in SEEDED:
-        raise InputError(f"estimator {est.kind} takes no seed; permute the matches instead")
+        raise InputError(f"`seed`: the estimator {est.kind} accepts none; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_FUNDAMENTAL:
         return _nothing(len(a), f"{len(a)} matches, {MIN_MATCHES_FUNDAMENTAL} are needed")
@@ -135,8 +134,9 @@ def pose_by_fundamental(
 ) -> Estimate:
     """Return the pose of E = K1^T F K0 with the most matches in front of both cameras.
 
-    For PoseLib all matches vote, and the result is R = I, t = 0 if there is no F. For other libraries the
-    inliers of F vote, and at least 8 are required. The returned `inliers` is the number of inliers of F.
+    For PoseLib all matches vote, and the result is R = I, t = 0 if F could not be estimated. For other
+    libraries only the inliers of F vote, and at least 8 are required. The returned `inliers` is the number of
+    inliers of F.
     """
     model = estimate_fundamental(est, x0, x1, seed if est.kind in SEEDED else None)
     all_matches = est.kind == "poselib-f"
@@ -190,7 +190,7 @@ def estimate(
     inliers in front of both cameras. For other kinds it counts all inliers of the model.
     """
     if seed is not None and est.kind not in SEEDED:
-        raise InputError(f"estimator {est.kind} takes no seed; permute the matches instead")
+        raise InputError(f"`seed`: the estimator {est.kind} accepts none; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < est.fewest:
         return none(f"{len(a)} matches, {est.fewest} are needed")
@@ -198,7 +198,7 @@ def estimate(
 
 
 def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Iterator[NDArray[np.int64]]:
-    """Yield random orders of n matches. Each permutes the previous order further.
+    """Yield `repeats` random orders of n matches. Each order permutes the previous one further.
 
     Permutations are sampled by ``RandomState(seed).permutation(n)``. If `seed` is a RandomState, sampling
     continues from its current state.

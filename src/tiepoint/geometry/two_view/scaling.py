@@ -2,8 +2,8 @@
 """Sizes, intrinsics and poses of resized and rotated images.
 
 Sizes are (width, height). A resize by (sx, sy) = new/old maps K to diag(sx, sy, 1) K and points to (sx x, sy
-y), as all evaluation scripts of this field do; T does not change. A threshold in pixels refers to the resized
-images.
+y), as the evaluation scripts of this field do. The pose T does not change. A threshold in pixels refers to
+the resized images.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Size = tuple[int, int]
 
 _QUARTERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
-"""Cosine and sine of 0, 270, 180 and 90 degrees: the camera rotates opposite to the image."""
+"""Cosine and sine of 0, 270, 180 and 90 degrees; the camera rotates opposite to the image."""
 
 
 class Resize(NamedTuple):
@@ -34,14 +34,14 @@ class Resize(NamedTuple):
     divisor: tuple[float, float] | None = None
 
     def intrinsics(self, K: ArrayLike) -> Floats:
-        """Return K of the resized image."""
+        """Return the intrinsics of the resized image, given those of the original image."""
         if self.divisor is None:
             return scaled_intrinsics(K, *self.scale)
         return np.asarray(K, np.float64) / np.array([[self.divisor[0]], [self.divisor[1]], [1.0]])
 
 
 def scaled_intrinsics(K: ArrayLike, sx: float, sy: float) -> Floats:
-    """Return diag(sx, sy, 1) K.
+    """Return the intrinsics diag(sx, sy, 1) K of an image resized by (sx, sy).
 
     >>> scaled_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], 2, 0.5).tolist()
     [[1000.0, 0.0, 640.0], [0.0, 255.0, 120.0], [0.0, 0.0, 1.0]]
@@ -52,7 +52,7 @@ def scaled_intrinsics(K: ArrayLike, sx: float, sy: float) -> Floats:
 def in_frame(
     x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, resize0: Resize, resize1: Resize
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Map matches (n, 2), (n, 2) and intrinsics to the frame of resized images, for an estimator.
+    """Map matches (n, 2), (n, 2) and intrinsics from original to resized images, as input of an estimator.
 
     >>> from tiepoint.geometry.two_view.scaling import long_side, original_size
     >>> half = long_side((640, 480), 320)
@@ -106,12 +106,12 @@ def _about_z(turns: int) -> Floats:
 
 
 def original_size(size: Size) -> Resize:
-    """Return a resize that keeps the original size."""
+    """Return the resize that keeps the original size, with scale factors 1."""
     return Resize((size[0], size[1]), (1.0, 1.0))
 
 
 def stretched_to(size: Size, width: float, height: float) -> Resize:
-    """Return a resize to exactly (width, height), which ignores the aspect ratio.
+    """Return the resize to exactly (width, height), which ignores the aspect ratio.
 
     >>> stretched_to((1296, 968), 640, 480).size
     (640, 480)
@@ -137,7 +137,7 @@ def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
 
 
 def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
-    """Return a resize of the longer side to n pixels; see `short_side` for `rounding`.
+    """Return the resize of the longer side to n pixels; see `short_side` for `rounding`.
 
     >>> long_side((1600, 1185), 1000).size
     (1000.0, 740.625)
@@ -146,7 +146,7 @@ def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
 
 
 def short_side(size: Size, n: float, rounding: str = "real") -> Resize:
-    """Return a resize of the shorter side to n pixels.
+    """Return the resize of the shorter side to n pixels.
 
     `rounding` selects how side lengths are rounded. `real` does not round and uses one factor for both axes.
     `round` rounds half to even. `trunc` computes int(n w/h) or int(n / (w/h)). `round` and `trunc` give
@@ -167,5 +167,5 @@ def _one_side(size: Size, n: float, factor: float, fixed_width: bool, rounding: 
     elif rounding == "trunc":
         new = (int(n), int(n / (w / h))) if fixed_width else (int(n * w / h), int(n))
     else:
-        raise InputError(f"`rounding` must be real, round or trunc, found {rounding!r}")
+        raise InputError(f"`rounding`: unknown value {rounding!r}; choose real, round or trunc")
     return Resize(new, (new[0] / w, new[1] / h))
