@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Find the distinct descriptors of a pool, and the pool positions of each.
 
-Each distinct descriptor is compared only once. Otherwise a method with constant descriptors would be the
+Kernels compare each distinct descriptor only once. Otherwise a method with constant descriptors would be the
 slowest, because all its distances are tied.
 """
 
@@ -25,14 +25,14 @@ WORTH = 0.125
 
 @cache
 def fingerprint_keys(width: int) -> NDArray[np.uint64]:
-    """Return the multipliers of `fingerprints`: one odd number for each word of a row."""
+    """Return one odd multiplier for each word of a row, for use in `fingerprints`."""
     keys = np.random.Generator(np.random.PCG64(width)).integers(2**63, size=width, dtype=np.uint64)
     return np.asarray(keys | np.uint64(1))
 
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """The distinct rows of a pool, numbered by first appearance.
+    """Distinct rows of a pool, numbered by first appearance, and where each one occurs.
 
     `row_of[p]` is the index of the distinct row at pool position p. `positions[start[u]:start[u + 1]]` are
     the pool positions of distinct row u, in ascending order.
@@ -77,12 +77,12 @@ def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
 
 
 class Slots(NamedTuple):
-    """Pool positions (slots) whose rows are in one tile.
+    """Pool positions whose rows are in one tile (a block of distinct rows), in ascending order.
 
-    `position` and `row` give the pool position and the tile row of each slot. Both are empty if there are no
-    duplicates; in that case, position = first row + slot. group_slot[group_start[g]:group_start[g + 1]] are
-    the slots of group g. `query_group` is the group that each query skips, or -1; it is empty if there are no
-    groups.
+    Slot s stands for pool position `position[s]`, whose row is row `row[s]` of the tile. Both arrays are
+    empty if there are no duplicates: then position = first row + s. group_slot[group_start[g]:group_start[g +
+    1]] are the slots of group g. `query_group` is the group that each query skips, or -1; it is empty if
+    there are no groups.
     """
 
     position: Ints
@@ -93,7 +93,10 @@ class Slots(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """Pool positions of each distinct row, in total and by group. All arrays are empty without duplicates."""
+    """Pool positions of each distinct row, in total and by group; empty arrays if no row is duplicated.
+
+    `pool_group` is the group of each pool position, empty without groups.
+    """
 
     row_of: Ints
     positions: Ints
@@ -103,7 +106,7 @@ class Lookup(NamedTuple):
 
 
 class Members:
-    """Duplicate rows and groups of a pool."""
+    """Index of the duplicate rows and the groups of a pool, from which tiles take their pool positions."""
 
     def __init__(
         self,
@@ -130,7 +133,7 @@ class Members:
         self.lookup = Lookup(distinct.row_of, distinct.positions, grouped, distinct.start, group)
 
     def slots(self, first: int, stop: int) -> Slots:
-        """Return the pool positions of the distinct rows first ... stop - 1."""
+        """Return the pool positions of the distinct rows first ... stop - 1 as `Slots`."""
         position = row = np.zeros(0, np.int64)
         if self._distinct is None:
             group = self.lookup.pool_group[first:stop]
@@ -149,9 +152,12 @@ class Members:
 def number_groups(
     query_group: ArrayLike | None, pool_group: ArrayLike | None, queries: int, rows: int
 ) -> tuple[Ints, Ints, int]:
-    """Renumber groups of queries and pool rows as 0, 1, ...; -1 if a query's group is not in the pool."""
+    """Renumber the groups as 0, 1, ... Return those of queries and pool rows, and the number of groups.
+
+    A query's group that is not in the pool becomes -1.
+    """
     if query_group is None or pool_group is None:
-        raise InputError("query_group and pool_group must be passed together")
+        raise InputError("query_group and pool_group: one of them is missing; pass both or none")
     q, p = np.asarray(query_group), np.asarray(pool_group)
     if q.shape != (queries,) or p.shape != (rows,):
         raise InputError(

@@ -51,7 +51,10 @@ def ambiguity_band(
 
 
 def score_bound(dim: int, unit: float, a_norm: Any, b_norm: Any, scale: float) -> Any:
-    """Evaluate the formula of `ambiguity_band` on numbers, arrays or tensors. Numba compiles it too."""
+    """Evaluate the formula of `ambiguity_band` for numbers, arrays or tensors.
+
+    It can be compiled by Numba.
+    """
     g = dim * unit / (1.0 - dim * unit)
     product = a_norm * b_norm
     total = a_norm + b_norm

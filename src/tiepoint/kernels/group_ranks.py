@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rank counts between groups of rows. The distance of two groups is the distance of their nearest rows.
 
-Several descriptors may belong to one location, e.g. a keypoint with two orientations. Such a location is
-counted once, with its smallest distance.
+Several descriptors may belong to one location, e.g. a keypoint with two orientations. The location is then
+one group and counts once, with its smallest distance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _BLOCK = 64
 
 
 def group_rows(of: ArrayLike, valid: ArrayLike) -> tuple[Ints, Ints, Ints]:
-    """Return the valid rows sorted by group, the non-empty groups, and the start of each group (g + 1,).
+    """Sort the valid rows by group.
+
+    Return the row order, the non-empty groups and the start of each (g + 1,).
 
     >>> group_rows([1, 0, 1, 2], [True, True, True, False])
     (array([1, 0, 2]), array([0, 1]), array([0, 1, 3]))
@@ -63,9 +65,8 @@ def group_rank_counts(
         limits: (g, s). Column k of the result counts pool groups at positions < limits[group, k].
 
     Returns:
-        RankCounts of shape (t, s); `eq_before` is zero, as positions are not a file order. A target that is
-        itself in the pool is counted in `eq`.
-
+        RankCounts of shape (t, s); `eq_before` is zero, because positions are not a file order. A target that
+        is itself in the pool is counted in `eq`.
     """
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)
@@ -80,7 +81,10 @@ def _by_tiles(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Count by tiles of matrix products. The score of a pool group is the score of its nearest row."""
+    """Compute `group_rank_counts` from matrix products, tile by tile. Return the nearer and equal groups.
+
+    The score of a pool group is the score of its nearest row.
+    """
     from .numba_backend.group_counts import group_ranks
 
     used = np.unique(target_query)
@@ -123,10 +127,10 @@ def _by_tiles(
 def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
     """Return a bound (q,) on the rounding error of score plus offset, and whether the sum is exact.
 
-    Let A and B be the norms of both rows and u the unit roundoff. Rounding the offset A^2/2 has an error of
-    at most u A^2/2. Its sum with a score is rounded too, and the score is at most B^2/2 + (1 + g) A B (see
-    `ambiguity_band`). Both errors together are below 2 u (A + B)^2. If all values are integers, the sum is
-    half of a squared distance, which is exact in float32 up to 2^23.
+    The offset is A^2/2, where A is the norm of the query and B that of the pool row; u is the unit roundoff.
+    Rounding the offset has an error of at most u A^2/2. Its sum with a score is rounded too, and the score is
+    at most B^2/2 + (1 + g) A B (see `ambiguity_band`). Both errors together are below 2 u (A + B)^2. If all
+    values are integers, the sum is half of a squared distance, which is exact in float32 up to 2^23.
     """
     if scores.kind != "l2":
         return np.zeros(len(scores.a)), True
@@ -138,11 +142,11 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
 
 
 class _Layout:
-    """Pool groups sorted by position and split into blocks.
+    """Order of the pool rows for `_by_tiles`: groups sorted by position and split into blocks.
 
     A block contains the first row of each group, and then the other rows, group by group. `block_at[u]`
-    describes the block that starts at row u by four values: the number of its groups, the number of groups in
-    earlier blocks, where the other rows of each group start, and to which group each other row belongs.
+    describes the block that starts at row u: the number of its groups, the number of groups in earlier
+    blocks, where the other rows of each group start, and the group of each of the other rows.
     """
 
     def __init__(self, pool_start: Ints, position: Ints) -> None:
@@ -166,10 +170,10 @@ def _by_rows(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Count with `rank_counts`, which compares single rows only, for devices without code for groups.
+    """Compute `group_rank_counts` with `rank_counts`, for devices without code for groups.
 
-    `rank_counts` counts the pairs in which both groups have one row. These are nearly all pairs. The other
-    pairs are evaluated one by one.
+    `rank_counts` compares single rows. It counts the pairs of groups that have one row each, which are nearly
+    all. The other pairs are evaluated one by one.
     """
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)
@@ -203,7 +207,7 @@ def _direct(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any, one_query: Any, one_pool: Any, lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Add the counts of those pairs in which at least one group has several rows."""
+    """Add to `lt` and `eq` the pairs of groups in which at least one group has several rows."""
     from .numba_backend.group_counts import count_groups
     from .pair_distances import tiler
     from .threads import ThreadTeam

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check descriptors, convert them to one memory layout, and reduce distances to l2, l1 or hamming."""
+"""Check descriptors and convert them so that only the distances l2, l1 and hamming must be computed.
+
+Cosine becomes l2, and masked_l1 becomes l1.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +29,34 @@ def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str])
         raise InputError(f"unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     for name, x in zip(names, (a, b), strict=True):
         if x.ndim != 2:
-            raise InputError(f"{name} must have shape (n, d), found {x.shape}")
+            raise InputError(f"{name}: expected shape (n, d), found {x.shape}; pass one row per descriptor")
         if distance == "hamming" and x.dtype != np.uint8:
-            raise InputError(f"{name}: hamming needs packed bits as uint8 (n, bytes), found {x.dtype}")
+            raise InputError(
+                f"{name}: hamming needs packed bits, uint8 (n, bytes), found {x.dtype}; pack them with "
+                "numpy.packbits"
+            )
         if x.dtype.kind not in "fiub":
-            raise InputError(f"{name} must be real numbers, found dtype {x.dtype}")
+            raise InputError(f"{name}: expected real numbers, found dtype {x.dtype}; convert them first")
     if a.shape[1] != b.shape[1]:
         raise InputError(
-            f"{names[0]} have {a.shape[1]} columns, but {names[1]} have {b.shape[1]}; expected equal numbers"
+            f"descriptors: {names[0]} have {a.shape[1]} columns, but {names[1]} have {b.shape[1]}; pass "
+            "equal widths"
         )
     if a.shape[1] == 0:
-        raise InputError(f"{names[0]} have no columns; a descriptor needs at least one number")
+        raise InputError(f"{names[0]} have no columns; pass at least one number per descriptor")
     if distance == "masked_l1" and a.shape[1] % 2:
-        raise InputError(f"masked_l1 needs an even number of columns, values and masks, found {a.shape[1]}")
+        raise InputError(
+            f"masked_l1: found {a.shape[1]} columns; pass an even number, first the values and then their "
+            "masks"
+        )
 
 
 def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
     """Convert rows to the formats of the compiled loops and return them.
 
-    The formats are float32 or float64 for l2 and l1, and 64-bit words for hamming. cosine becomes l2 on rows
-    divided by their norm (float64). masked_l1 becomes l1 on value x mask.
+    The formats are float32 or float64 for l2 and l1, and 64-bit words for hamming. For cosine, rows are
+    divided by their norm (float64), so that l2 gives the same order. For masked_l1, values are multiplied by
+    their masks.
     """
     if distance == "hamming":
         pad = -values.shape[1] % 8
@@ -69,7 +80,7 @@ def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
 
 
 def as_float(values: Matrix) -> Matrix:
-    """Convert without rounding to C-ordered float32 or float64 (integers over 16 bits: float64)."""
+    """Convert rows without rounding to C-ordered float32 or float64 (float64 for integers over 16 bits)."""
     if values.dtype == np.float64 or (values.dtype.kind in "iuf" and values.dtype.itemsize > 2):
         kind: Any = np.float32 if values.dtype == np.float32 else np.float64
     else:
@@ -78,7 +89,7 @@ def as_float(values: Matrix) -> Matrix:
 
 
 def first_bad_row(x: Matrix) -> int | None:
-    """Return the first row with a NaN, an infinity or an overflowing square. None if all rows are valid."""
+    """Return the first row with a NaN, an infinity or an overflowing square; None if all rows are valid."""
     for start in range(0, len(x), BLOCK):
         block = x[start : start + BLOCK]
         top, bottom = (float(block.max()), float(block.min())) if block.size else (0.0, 0.0)
@@ -89,7 +100,7 @@ def first_bad_row(x: Matrix) -> int | None:
 
 
 def first_outside(x: Matrix, low: int, end: int) -> int | None:
-    """Return the first index i with x[i] < low or x[i] >= end. None if all values are in range."""
+    """Return the first index i with x[i] < low or x[i] >= end; None if all values are in range."""
     if x.size and (x.min() < low or x.max() >= end):
         return int(np.argmax((x < low) | (x >= end)))
     return None
@@ -106,7 +117,9 @@ def normalise(x: Matrix, *, name: str) -> Matrix:
         peak = np.max(np.abs(block), axis=1)
         if not np.all(peak > 0):
             row = start + int(np.argmin(peak > 0))
-            raise InputError(f"{name}, row {row}: all zero, so cosine is undefined; remove failed rows")
+            raise InputError(
+                f"{name}, row {row}: all values are zero, so cosine is undefined; remove failed rows"
+            )
         # Scaling by a power of two is exact and keeps squares of tiny and huge rows inside float64.
         scaled = np.ldexp(block, -np.frexp(peak)[1][:, None])
         square, rows = np.empty(len(block)), np.arange(len(block))

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class Nearest(NamedTuple):
-    """Nearest neighbours: `index` int64 (q, k) and `distance` float64 (q, k), nearest first."""
+    """Nearest neighbours of q queries: `index` int64 (q, k) and `distance` float64 (q, k), nearest first."""
 
     index: Ints  # type: ignore[assignment]  # hides tuple.index
     distance: Floats
@@ -53,8 +53,8 @@ def nearest(
 ) -> Nearest:
     """Find the k nearest pool rows of each query.
 
-    Rows are sorted by (reference value, pool index). For l2 the reference value is the sum of squares, and
-    the returned distance is its square root (the sum itself with `squared`). `exclude[i]` is a pool row that
+    Rows are sorted by distance, then by pool index. For l2 the order is that of the sums of squares, and the
+    returned distance is their square root (the sum itself with `squared`). `exclude[i]` is a pool row that
     query i must not find, usually itself, or -1. k must not exceed the number of remaining rows.
 
     Returns:
@@ -72,14 +72,14 @@ def nearest(
         excluded = np.asarray(exclude)
         if excluded.shape != (len(queries),) or excluded.dtype.kind not in "iu":
             found = f"{excluded.dtype} {excluded.shape}"
-            raise InputError(f"exclude must be {len(queries)} integers, found {found}")
+            raise InputError(f"exclude: expected {len(queries)} integers, one for each query, found {found}")
         if (i := first_outside(excluded, -1, len(pool))) is not None:
             expected = f"expected a pool row below {len(pool)}, or -1"
             raise InputError(f"exclude[{i}] is {excluded[i]}; {expected}")
         excluded = excluded.astype(np.int64)
     rows = len(pool) - int(excluded is not None and bool(np.any(excluded >= 0)))
     if not 1 <= k <= rows:
-        raise InputError(f"k is {k}, but a query has {rows} pool rows; k must be 1 to {rows}")
+        raise InputError(f"k is {k}, but a query has {rows} pool rows; choose 1 to {rows}")
 
     def on_device() -> tuple[Any, Any]:
         from .torch_backend.nearest_scan import nearest
@@ -116,17 +116,16 @@ def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, excluded: 
 
 
 def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: bool = False) -> FirstTwo:
-    """Find the nearest neighbour of each query, the number of ties, and the second distance.
+    """Find the nearest neighbour of each query, the number of ties, and the second distance; see `FirstTwo`.
 
-    `index` is the lowest pool index among the `ties` rows at the smallest reference value. `d2` equals `d1`
-    if `ties` > 1, and is infinite if the pool has one row. All have shape (q,).
+    With `squared`, l2 distances are returned as sums of squares.
 
     >>> first_two(np.array([[0.0]]), np.array([[3.0], [-1.0], [1.0]]))
     FirstTwo(index=array([1]), d1=array([1.]), ties=array([2]), d2=array([1.]))
     """
     queries, pool = np.asarray(queries), np.asarray(pool)
     if len(pool) == 0:
-        raise InputError("the pool is empty; a nearest neighbour needs at least one row")
+        raise InputError("pool: has no rows; pass at least one row to find a nearest neighbour")
     i, d1, ties, d2, *_ = run_on_device(
         lambda: _on_device(queries, [pool], distance, False)[0],
         lambda: _compiled_first_two(queries, pool, distance),
@@ -137,7 +136,7 @@ def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: boo
 def first_two_aligned(
     queries: Array, pools: Sequence[Array], *, distance: str = "l2", squared: bool = False
 ) -> list[tuple[FirstTwo, Floats]]:
-    """Compute `first_two` for several pools, and the distance of query i to row i of each pool.
+    """Compute `first_two` for several pools, and the distance of query i to row i of each pool, (q,).
 
     All pools are searched with the same queries. Each pool must have as many rows as there are queries.
 
@@ -148,7 +147,7 @@ def first_two_aligned(
     queries, pools = np.asarray(queries), [np.asarray(p) for p in pools]
     if len(queries) == 0 or any(len(p) != len(queries) for p in pools):
         sizes = [len(p) for p in pools]
-        raise InputError(f"each pool must have one row for each of the {len(queries)} queries, found {sizes}")
+        raise InputError(f"pools: expected {len(queries)} rows in each, one for each query, found {sizes}")
     rows = np.arange(len(queries))
 
     def one(i: int, _: int) -> tuple[Any, ...]:

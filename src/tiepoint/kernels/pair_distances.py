@@ -25,8 +25,8 @@ def pair_distances(
     """Return the distances of rows index_a[i] of `a` and index_b[i] of `b`, float64 (n,).
 
     l2 is the square root of the sum of squares (the sum itself with `squared`), l1 the sum of absolute
-    differences, hamming the number of differing bits, cosine 1 - cos, masked_l1 the l1 distance of
-    value x mask. Only the listed rows are read, so `a` and `b` may be memory maps of any size.
+    differences, hamming the number of differing bits, cosine 1 - cos, and masked_l1 the l1 distance of values
+    multiplied by their masks. Only the listed rows are read, so `a` and `b` may be memory maps of any size.
 
     The square root can round two different sums of squares to one number. If ties matter, compute `squared`
     values and pass them to `rank_counts(..., squared=True)`.
@@ -39,7 +39,9 @@ def pair_distances(
     check_shapes(a, b, distance, names=("rows of a", "rows of b"))
     left, right = _index(index_a, len(a), "index_a"), _index(index_b, len(b), "index_b")
     if len(left) != len(right):
-        raise InputError(f"index_a and index_b must have equal lengths, found {len(left)} and {len(right)}")
+        raise InputError(
+            f"index_a and index_b: found {len(left)} and {len(right)} entries; pass equal lengths"
+        )
     direct = _direct(a, b, distance)
 
     def on_device() -> Array:
@@ -57,7 +59,7 @@ def pair_distances(
 
 
 def pair_distances_sq(a: Array, b: Array, index_a: ArrayLike, index_b: ArrayLike) -> Floats:
-    """Return the squared l2 distances of listed pairs. They decide the order and ties of l2 distances.
+    """Return the squared l2 distances of listed pairs of rows. They decide the order and ties of l2.
 
     >>> a = np.array([[0.0, 0.0], [3.0, 4.0]])
     >>> pair_distances_sq(a, a, [0], [1])
@@ -74,10 +76,10 @@ def pair_distances_across(
     distance: str = "l2",
     steps: NDArray[np.int8] | None = None,
 ) -> None:
-    """Compute reference values of pairs of rows from several matrices, without concatenating them.
+    """Compute distances of pairs of rows from several matrices, without concatenating the matrices.
 
     `lists` contains part_a, row_a, part_b, row_b and place, each (n,). Pair i consists of row row_a[i] of
-    parts[part_a[i]] and row row_b[i] of parts[part_b[i]]. Its value (squared for l2) is written to
+    parts[part_a[i]] and row row_b[i] of parts[part_b[i]]. Its distance (squared for l2) is written to
     out[place[i]]. The matrices must satisfy `fit_across`. They may be memory maps, because only listed rows
     are read.
 
@@ -91,15 +93,21 @@ def pair_distances_across(
     [0.0, 3.0]
     """
     if not fit_across(parts, distance):
-        raise InputError("these matrices do not satisfy `fit_across`; concatenate them first")
+        raise InputError(
+            "parts: the matrices differ in dtype or width, are not C-ordered, or the distance is not l2 "
+            "or l1; concatenate the matrices first"
+        )
     from .numba_backend.pair_distances import across, rows_missing
     from .numba_backend.reference_distance import sum_tree
 
     part_a, row_a, part_b, row_b, place = lists
     if len({len(x) for x in lists}) > 1:
-        raise InputError(f"all five rows of `lists` must have equal lengths, found {[len(x) for x in lists]}")
+        raise InputError(
+            f"lists: its five rows must have equal lengths, found {[len(x) for x in lists]}; pass one "
+            "entry per pair"
+        )
     if steps is not None and (parts[0].dtype != np.float32 or len(steps) != len(out)):
-        raise InputError("`steps` needs float32 rows and one entry per output value")
+        raise InputError("steps: needs float32 rows and one entry per output value; omit it for other rows")
     counted = np.empty(0, np.int8) if steps is None else steps
     loop, missing, tree = across(parts[0].dtype), rows_missing(), sum_tree(parts[0].shape[1])
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
@@ -112,7 +120,10 @@ def pair_distances_across(
     for name, (part, row) in zip("ab", sides, strict=True):
         if missing(rows, part, row):
             i = int(np.argmax(row >= rows[part]))
-            raise InputError(f"row_{name}[{i}] is {row[i]}, but matrix {part[i]} has {rows[part[i]]} rows")
+            raise InputError(
+                f"row_{name}[{i}] is {row[i]}, but matrix {part[i]} has {rows[part[i]]} rows; pass a valid "
+                "row index"
+            )
     checked = [*sides[0], *sides[1], _short(place, len(out), "place")]
     l2 = distance == "l2"
 
@@ -135,7 +146,7 @@ def pair_distances_across(
 
 
 def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, out: Any) -> None:
-    """Raise InputError that names the first invalid row of a pair whose value is not finite."""
+    """Raise InputError for the first pair whose distance is not finite because of its row on side `name`."""
     for i in np.flatnonzero(~np.isfinite(out[place])):
         if first_bad_row(parts[part[i]][row[i] : row[i] + 1]) is not None:
             where = f"pair {i}: row {row[i]} of matrix {part[i]} (side {name})"
@@ -146,7 +157,7 @@ def _short(index: Array, end: int, name: str) -> NDArray[np.int32]:
     """Convert an index array to int32 and check that its values are within 0 ... end - 1."""
     x = np.asarray(index)
     if (i := first_outside(x, 0, end)) is not None:
-        raise InputError(f"{name}[{i}] is {x[i]}, outside 0 to {end - 1}")
+        raise InputError(f"{name}[{i}] is {x[i]}; pass a value from 0 to {end - 1}")
     return np.ascontiguousarray(x, np.int32)
 
 
@@ -157,11 +168,11 @@ def fit_across(parts: Sequence[Array], distance: str) -> bool:
 
 
 def finish(value: Floats, distance: str, *, squared: bool) -> Floats:
-    """Convert reference values to distances in place."""
+    """Convert reference values to distances in place, e.g. sums of squares to their square roots."""
     if distance == "l2" and not squared:
         return np.sqrt(value, out=value)
     if squared and distance != "l2":
-        raise InputError(f"squared distances are defined for l2 only, found {distance}")
+        raise InputError(f"squared: squared distances exist for l2 only, found {distance}; omit `squared`")
     if distance == "cosine":
         value *= 0.5
     return value
@@ -172,9 +183,11 @@ def _index(index: ArrayLike, rows: int, name: str) -> NDArray[np.int64]:
     if x.size == 0:
         x = x.astype(np.int64)
     if x.ndim != 1 or x.dtype.kind not in "iu":
-        raise InputError(f"{name} must be integers of shape (n,), found {x.dtype} {x.shape}")
+        raise InputError(
+            f"{name}: expected integers of shape (n,), found {x.dtype} {x.shape}; convert it first"
+        )
     if (i := first_outside(x, 0, rows)) is not None:
-        raise InputError(f"{name}[{i}] is {x[i]}, but there are {rows} rows (0 to {rows - 1})")
+        raise InputError(f"{name}[{i}] is {x[i]}, but there are {rows} rows; pass 0 to {rows - 1}")
     return np.ascontiguousarray(x, dtype=np.int64)
 
 
@@ -215,9 +228,9 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
 
 
 def tiler(queries: Array, pool: Array, distance: str) -> tuple[Array, Array, Tiler]:
-    """Return both prepared matrices, and a function that computes the distances of two blocks.
+    """Return both prepared matrices, and a function that computes the distances of two blocks of rows.
 
-    Values decide order and ties: squared sums for l2, the distance itself otherwise.
+    For l2 the function returns sums of squares, which decide order and ties.
     """
     from .numba_backend.pair_distances import table_hamming, table_l1, table_l2
 
@@ -243,9 +256,9 @@ def tiler(queries: Array, pool: Array, distance: str) -> tuple[Array, Array, Til
 
 
 def value_table(queries: Array, pool: Array, *, distance: str) -> Floats:
-    """Return the reference values of all pairs of query and pool rows, float64 (q, p).
+    """Return the distances of all pairs of query and pool rows, float64 (q, p); for l2 the sums of squares.
 
-    Values decide order and ties: squared sums for l2, the distance itself otherwise.
+    These values decide order and ties.
 
     >>> value_table(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]), distance="l2")
     array([[25.,  1.]])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rank counts in pools that do not fit into memory, and in one ranked list over all pairs.
 
-A pooled ranked list of 8000 x 40000 pairs has 320 million entries. Its average precision only needs the
-number of nearer entries for each of the few positives. Each tile of reference values is located among the
-values of the positives by binary search, and then discarded.
+A pooled ranked list of 8000 x 40000 pairs has 320 million entries. Its average precision needs only the
+number of nearer entries for each of the few positives. The distances of each tile are therefore located among
+those of the positives by binary search, and then discarded.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def rank_counts_across(
     distance: str = "l2",
     squared: bool = False,
 ) -> RankCounts:
-    """Compute `rank_counts` for a pool that is read in parts and never completely in memory.
+    """Compute `rank_counts` for a pool that is read in parts and is never completely in memory.
 
     A part is a pair of a group number and rows (n, d). The rows may be memory-mapped or empty, and several
     parts may have the same group. Query i is compared with all rows except those of group query_group[i].
-    Targets are as in `rank_counts`: target j belongs to query target_query[j] and has distance
-    target_distance[j]. Each part is read once, and parts are joined into blocks of 32 MiB.
+    Target j belongs to query target_query[j] and has distance target_distance[j], as in `rank_counts`. Each
+    part is read once. The rows of several parts are processed together in blocks of 32 MiB.
 
     Returns:
         Counts (t, 1) of pool rows nearer (`lt`) and equally near (`eq`). `eq_before` is zero, because the
@@ -60,7 +60,10 @@ def rank_counts_across(
     for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
         widths = {r.shape[1:] for r in rows}
         if len(widths) > 1:
-            raise InputError(f"parts of a pool must have rows of equal length, found {sorted(widths)}")
+            raise InputError(
+                f"parts: the rows of a pool must have equal length, found {sorted(widths)}; pass "
+                "descriptors of one method"
+            )
         limit = np.full((len(queries), 1), len(group))
         given = RankTargets(query[order], target[order], position, False, limit, distance, squared)
 
@@ -80,7 +83,7 @@ def rank_counts_across(
 
 
 def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[Array], Ints]]:
-    """Yield blocks of rows of several parts, of at most `size` bytes, and the group of each row."""
+    """Yield blocks that combine the rows of several parts, of at most `size` bytes, and each row's group."""
     rows: list[Array] = []
     group: list[Ints] = []
     held = 0
@@ -101,8 +104,8 @@ def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[Array], Int
 class PooledCounts:
     """Counter of the negatives that precede or tie with each positive in a pooled ranked list.
 
-    Entries are pairs with a reference value (squared for l2) and a list position. Add all entries, including
-    the positives. `result` subtracts the positives, so that only negatives are counted.
+    Entries of the list are pairs with a distance (squared for l2) and a list position. Add all entries,
+    including the positives. `result` subtracts the positives, so that only negatives are counted.
 
     >>> counts = PooledCounts([4.0, 1.0], [0, 3])
     >>> counts.add_values([0.5, 4.0, 4.0, 1.0], [2, 0, 1, 3])     # two negatives, then the positives
@@ -120,7 +123,9 @@ class PooledCounts:
             from .numba_backend.group_counts import bucket_table
 
             if not np.isfinite(self._value).all():
-                raise InputError("a positive has no finite distance; exclude the pair and count it as missed")
+                raise InputError(
+                    "positives: a distance is not finite; exclude its pair and count it as missed"
+                )
             self._low = float(self._value[0])
             span = float(self._value[-1]) - self._low
             self._scale = (_BUCKETS - 1) / span if span > 0 else 0.0
@@ -133,7 +138,7 @@ class PooledCounts:
         count_below()(tile, np.ascontiguousarray(position), stride, *look, *sums)
 
     def add_values(self, value: ArrayLike, position: ArrayLike) -> None:
-        """Add single entries, given by reference values (n,) and list positions (n,)."""
+        """Add single entries, given by their distances (n,) (squared for l2) and list positions (n,)."""
         v = np.ascontiguousarray(value, np.float64).reshape(-1, 1)
         if len(self._value) and len(v):
             self._count(v, np.ascontiguousarray(position, np.int64), 0, self._sums)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank targets in the pools of their queries by counting, without sorting the pools."""
+"""Find the ranks of targets in the pools of their queries by counting nearer rows, without sorting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ Array = NDArray[Any]
 
 
 class RankCounts(NamedTuple):
-    """Counts of pool rows nearer than a target, equally near, and equally near but earlier, int64 (t, s)."""
+    """Counts of pool rows for each of t targets and s limits, int64 (t, s).
+
+    `lt` counts the rows nearer than the target, `eq` the rows equally near, and `eq_before` those of the
+    latter at an earlier pool position.
+    """
 
     lt: Ints
     eq: Ints
@@ -50,9 +54,9 @@ def rank_counts(
     whose `pool_group` equals the query's `query_group` are skipped. With `target_in_pool` the target's own
     row, at target_position, is skipped too.
 
-    With l2, different sums of squares can have the same rounded square root. Targets given as distances are
-    compared with the rounded square root of each row's sum. With `squared`, targets are sums of squares
-    (`pair_distances_sq`) and are compared with sums, as in `nearest` and `first_two`.
+    With l2, different sums of squares can have the same rounded square root. By default, targets are
+    distances and are compared with the rounded square root of each row's sum. With `squared`, targets are
+    sums of squares (`pair_distances_sq`) and are compared with sums, as in `nearest` and `first_two`.
 
     Returns:
         Counts of shape (t, s).
@@ -63,7 +67,7 @@ def rank_counts(
     """
     queries, pool = np.asarray(queries), np.asarray(pool)
     if squared and distance != "l2":
-        raise InputError(f"squared distances are defined for l2 only, found {distance}")
+        raise InputError(f"squared: squared distances exist for l2 only, found {distance}; omit `squared`")
     query, target, position = check_targets(target_query, target_distance, target_position, len(queries))
     if target_in_pool and (i := first_outside(position, 0, len(pool))) is not None:
         raise InputError(f"target_position[{i}] is {position[i]}, but the pool has {len(pool)} rows")
@@ -82,7 +86,10 @@ def rank_counts(
 
 
 class RankTargets(NamedTuple):
-    """Targets sorted by query, with the position limits and the distance of the comparison."""
+    """Input of a device for `rank_counts`: targets sorted by query, ascending position limits, the distance.
+
+    With `own`, the target's own row is skipped. `squared` is as in `rank_counts`.
+    """
 
     query: Ints
     target: Floats
@@ -102,7 +109,7 @@ def counts_on_device(
     order: Ints,
     column: Ints,
 ) -> Ints:
-    """Compute the counts (3, t, s) on the torch device. The pool may consist of parts.
+    """Compute the counts (3, t, s) of `rank_counts` on the torch device. The pool may consist of parts.
 
     `order` is the original index of each sorted target. `column` (q, s) is the original column of each sorted
     limit.
@@ -164,16 +171,21 @@ def check_targets(
     q, d, p = np.asarray(query), np.asarray(distance, dtype=np.float64), np.asarray(position)
     if q.ndim != 1 or not q.shape == d.shape == p.shape:
         raise InputError(
-            f"target_query, target_distance and target_position must be one-dimensional and of equal length, "
-            f"found shapes {q.shape}, {d.shape} and {p.shape}"
+            f"target_query, target_distance and target_position: found shapes {q.shape}, {d.shape} and "
+            f"{p.shape}; pass one-dimensional arrays of equal length"
         )
     if q.size and (q.dtype.kind not in "iu" or p.dtype.kind not in "iu"):
-        raise InputError(f"target_query and target_position must be integers, found {q.dtype} and {p.dtype}")
+        raise InputError(
+            f"target_query and target_position: expected integers, found {q.dtype} and {p.dtype}; convert "
+            "them"
+        )
     if (i := first_outside(q, 0, queries)) is not None:
-        raise InputError(f"target_query[{i}] is {q[i]}, but there are {queries} queries")
+        raise InputError(
+            f"target_query[{i}] is {q[i]}, but there are {queries} queries; pass a valid query index"
+        )
     if not np.all(d >= 0):
         i = int(np.argmin(d >= 0))
-        raise InputError(f"target_distance[{i}] is {d[i]}; expected a value >= 0, or infinity for a failure")
+        raise InputError(f"target_distance[{i}] is {d[i]}; pass a value >= 0, or infinity for a failure")
     return q.astype(np.int64), d, p.astype(np.int64)
 
 
@@ -184,7 +196,8 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
     values = np.asarray(limits)
     if values.ndim != 2 or len(values) != queries or values.dtype.kind not in "iu":
         raise InputError(
-            f"limits must be integers of shape ({queries}, s), found {values.dtype} {values.shape}"
+            f"limits: expected integers of shape ({queries}, s), found {values.dtype} {values.shape}; pass "
+            "one row per query"
         )
     bounded = np.clip(values, 0, rows).astype(np.int64)
     column = np.argsort(bounded, axis=1, kind="stable")
@@ -192,7 +205,10 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
 
 
 def _values(target: Floats, distance: str, squared: bool, exact: bool) -> tuple[Floats, bool]:
-    """Return the target values, and whether they are compared with square roots of distances."""
+    """Return the targets in the form of reference values, and whether these are square roots.
+
+    A reference value is the number that decides order and ties, e.g. the sum of squares for l2.
+    """
     if distance == "cosine":
         return 2.0 * target, False
     if distance != "l2" or squared:

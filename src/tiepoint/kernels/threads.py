@@ -30,7 +30,9 @@ _lock = threading.Lock()
 _inside = 0
 _restore: Any = None
 _own = threading.local()
-"""Thread-local state: `share` (threads it may use inside a team) and `memory` (scratch arrays by name)."""
+"""Thread-local state: `share` is the number of threads that this thread may use inside a team, `memory` has
+scratch arrays by name.
+"""
 _pools: dict[int, ThreadPoolExecutor] = {}
 _SCRATCH_CACHE_BYTES = 8 << 20
 
@@ -39,7 +41,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_threads() -> int:
-    """Return the number of threads a kernel may use; inside a team, the share of the calling thread."""
+    """Return how many threads a kernel may use; inside a team, the share of the calling thread."""
     share: int | None = getattr(_own, "share", None)
     if share is not None:
         return share
@@ -55,12 +57,12 @@ def set_threads(count: int | None) -> None:
     """
     global _count
     if count is not None and count < 1:
-        raise InputError(f"threads must be at least 1, found {count}")
+        raise InputError(f"threads: found {count}; pass at least 1")
     _count = count
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return scratch memory of this thread. Calls with the same `name` share it if it is at most 8 MiB."""
+    """Return a work array of this thread. Calls with the same `name` share one if it is at most 8 MiB."""
     kind = np.dtype(dtype)
     size = kind.itemsize * math.prod(shape)
     if size > _SCRATCH_CACHE_BYTES:
@@ -73,13 +75,16 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 
 class ThreadTeam:
-    """Threads of one kernel call. A nested team uses the share of the thread that creates it."""
+    """Threads of one kernel call.
+
+    A team created inside another team divides the share of the creating thread.
+    """
 
     def __init__(self, size: int | None = None) -> None:
         self.size = get_threads() if size is None else min(size, get_threads())
 
     def each(self, parts: Sequence[tuple[int, int]], work: Callable[[int, int], T]) -> list[T]:
-        """Call `work(start, stop)` for each part in parallel and return the results."""
+        """Call `work(start, stop)` for each part (start, stop) in parallel and return the results."""
         if self.size == 1 or len(parts) <= 1:
             return [work(start, stop) for start, stop in parts]
         share = max(1, self.size // len(parts))
@@ -102,7 +107,10 @@ class ThreadTeam:
         return _run_all(pool, one, parts)
 
     def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
-        """Run `each` on equal parts of range(n): one per thread, each with at least `smallest` elements."""
+        """Call `work(start, stop)` in parallel on equal parts of range(n) and return the results.
+
+        Each thread gets one part of at least `smallest` elements.
+        """
         count = max(1, min(self.size, n // smallest))
         return self.each(equal_parts(n, count), work)
 
@@ -110,7 +118,10 @@ class ThreadTeam:
 def _run_all(
     pool: ThreadPoolExecutor, work: Callable[[int, int], T], parts: Sequence[tuple[int, int]]
 ) -> list[T]:
-    """Run all parts and return their results. After an error, only wait for the parts already running."""
+    """Run all parts and return their results.
+
+    After an error, start no further parts and wait for the running ones.
+    """
     futures = [pool.submit(work, *part) for part in parts]
     try:
         wait(futures, return_when=FIRST_EXCEPTION)
@@ -155,10 +166,10 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Return the controller of the loaded BLAS libraries. It is cached, because searching them is slow.
+    """Return the controller of the loaded BLAS libraries, or None if it is unusable. The result is cached.
 
-    None if threadpoolctl is missing or older than 3.7. Older versions can deadlock: they wait for the GIL
-    inside the system loader while another thread that imports a library waits for the loader.
+    It is unusable if threadpoolctl is missing or older than 3.7. Older versions can deadlock: they wait for
+    the GIL inside the system loader while another thread that imports a library waits for the loader.
     """
     try:
         import threadpoolctl  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute scores of queries against the distinct rows of a pool in tiles, never as a full matrix."""
+"""Compute approximate scores of queries against the distinct rows of a pool, block by block (tiles).
+
+The full score matrix is never stored.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,12 @@ AMBIGUOUS_SHARE = 0.01
 
 
 class Tile(NamedTuple):
-    """Similarities of queries and pool rows. The fields are the first arguments of every scan."""
+    """Block of similarities of queries and pool rows. The fields are the first arguments of every scan.
+
+    `similarity` (queries, rows) holds products, or negative distances. The score is half - similarity, and it
+    differs from alpha R - beta by at most `error`, where R is the exact reference value. `a` and `b` are the
+    rows from which R is computed; the tile starts at `first_query` and `first_row`.
+    """
 
     similarity: Array
     half: Array
@@ -47,7 +55,7 @@ Visit = Callable[[Tile], int]
 
 @dataclass(frozen=True)
 class FilterFrame:
-    """Conversion of rows to filter rows: subtract `centre`, multiply by `scale`, cast to `dtype`.
+    """Preparation of rows for matrix products: subtract `centre`, multiply by `scale`, cast to `dtype`.
 
     `scale` is a power of two. `exact` is set if the rows have small integer values, so that every product,
     sum and score is exact in float32.
@@ -59,7 +67,7 @@ class FilterFrame:
     exact: bool
 
     def project(self, rows: Array, team: ThreadTeam) -> tuple[Any, Any, Any]:
-        """Return filter rows (n, d), half their squared norms, and their squared norms in float64."""
+        """Return the prepared rows (n, d), half their squared norms, and their squared norms in float64."""
         from .numba_backend.row_statistics import project
 
         out, step = np.empty(rows.shape, self.dtype), project(rows.dtype, self.dtype)
@@ -75,9 +83,9 @@ class FilterFrame:
 def make_team(queries: Array, pool: Array, distance: str) -> ThreadTeam:
     """Create a thread team with a suitable number of threads for a matrix product.
 
-    A large product is split by queries, and each thread uses one BLAS thread. So no thread waits for another
-    on a busy machine, and scores are read while they are in the cache. For a small product, starting threads
-    costs more than it saves. Then BLAS may split the product, and one thread reads the scores.
+    A large product is split by queries, and each thread uses one BLAS thread. Threads then do not wait for
+    each other on a busy machine, and scores are read while they are in the cache. For a small product,
+    starting threads costs more than it saves: BLAS may split the product, and one thread reads the scores.
     """
     size = len(queries) * len(pool) * (pool.shape[1] if pool.ndim == 2 else 1)
     small = SMALL_PRODUCT if distance in ("l2", "cosine") else SMALL_SUMS
@@ -117,7 +125,7 @@ def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool
 
 
 class TileScores:
-    """Scores of `queries` against the distinct rows of `pool`, computed tile by tile in `run`."""
+    """Scores of `queries` against the distinct rows of `pool`; `run` computes them tile by tile."""
 
     def __init__(
         self, queries: Array, pool: Array, distance: str, team: ThreadTeam, *, collapse: bool = True
@@ -141,7 +149,10 @@ class TileScores:
             self.exact, self.dtype = True, np.dtype(np.float32 if self.kind == "hamming" else np.float64)
 
     def _enter_small(self, queries: Array, pool: Array) -> bool:
-        """Project float32 rows of one tile in one compiled call. Return False if the rows need other code."""
+        """Prepare small sets of float32 rows in one compiled call.
+
+        Return False if they need the general code.
+        """
         if queries.dtype.itemsize > 4 or pool.dtype.itemsize > 4 or not (len(queries) and len(pool)):
             return False
         a, b = as_float(queries), as_float(pool)
@@ -168,7 +179,7 @@ class TileScores:
 
     @property
     def row_dtype(self) -> Any:
-        """Dtype of the rows from which reference distances are computed."""
+        """Dtype of the rows from which exact distances are computed."""
         return self.a.dtype if self.kind == "l2" else np.dtype(np.float32)
 
     def _enter(self, frame: FilterFrame) -> None:
@@ -186,12 +197,13 @@ class TileScores:
         blocks: Sequence[tuple[int, int]] | None = None,
         cuts: NDArray[np.int64] | None = None,
     ) -> None:
-        """Pass every tile to `visit` in row order. `visit` returns the number of reference sums it computed.
+        """Pass every tile to `visit` in row order. `visit` returns how many distances it computed exactly.
 
-        If queries need too many reference sums on average, float32 is too imprecise, and the following tiles
+        If queries need too many exact distances on average, float32 is too imprecise, and the following tiles
         are computed in float64. The limit is `free` + 0.01 `targets` x rows of the tile. `blocks` are the row
-        ranges of the tiles. `cuts` are the only positions at which queries may be split, ascending from 0 to
-        the number of queries. By default, queries may be split anywhere.
+        ranges of the tiles, and `on_rows` is called with each range. `cuts` are the only positions at which
+        queries may be split, ascending from 0 to the number of queries. By default, queries may be split
+        anywhere.
         """
         n = len(self.b)
         # A team of one on a machine with more cores leaves splitting products to BLAS; see `make_team`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled rank counts for groups of rows, and counts against many thresholds."""
+"""Compiled rank counts for groups of rows, and counts of values below many thresholds."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ def group_ranks(
     start: Any, first_group: int, target_start: Any, target: Any, slack: Any, plain: bool, bounds: Any,
     leads: int, before: int, extra: Any, slot: Any, same: Any, lt: Any, eq: Any,
 ) -> int:  # fmt: skip
-    """Add one tile to the counts of its targets. Return the number of reference sums computed.
+    """Add one tile (block of scores) to the counts of its targets.
 
-    Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with query group `first_group`.
-    Its first `leads` columns are the first rows of its pool groups by position. The other rows of group s are
-    columns leads + extra[s] to leads + extra[s + 1] - 1; column leads + j belongs to group slot[j]. Limit c
-    restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles. Targets descend.
+    Return how many distances were computed exactly. Query group g has the rows start[g] to start[g + 1] - 1.
+    The tile begins with query group `first_group`. Its first `leads` columns are the first rows of its pool
+    groups by position. The other rows of group s are columns leads + extra[s] to leads + extra[s + 1] - 1;
+    column leads + j belongs to group slot[j]. Limit c restricts query group g to bounds[g, c] pool groups;
+    `before` are in earlier tiles. Targets descend.
 
     The distance and the score of two groups are those of their nearest rows. Scores of different query rows
     have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of
-    this addition; `plain` means that it is exact. Equal pool rows have equal same[u] and share one reference
-    sum; `same` is empty if there are few duplicates.
+    this addition; `plain` means that it is exact. Equal pool rows have equal same[u] and share one exact
+    distance; `same` is empty if there are few duplicates.
     """
     width, columns = tile.shape[1], bounds.shape[1]
     top = as_type_of(half[0], np.finfo(half.dtype).max)
@@ -136,7 +137,7 @@ def count_groups(
     tile: Any, start_a: Any, start_b: Any, position: Any, group: Any, first: Any, value: Any, limits: Any,
     lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Count the pool groups that are nearer than each target of a tile, and those equally near.
+    """Count the pool groups that are nearer than each target of a tile, and the groups that are equally near.
 
     The targets of query group g are first[g] to first[g + 1] - 1; `group` lists the query groups of the tile.
     """
@@ -159,7 +160,10 @@ def count_groups(
 
 @njit(nogil=True, error_model="numpy")
 def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
-    """Return the bucket index of a value. Despite rounding, a larger value never has a smaller index."""
+    """Return the index of a value's bucket, one of `buckets` equal intervals from `low` of width 1 / `scale`.
+
+    Despite rounding, a larger value never has a smaller index.
+    """
     x = (d - low) * scale
     if x <= 0:
         return 0
@@ -176,9 +180,9 @@ def count_below(
     tile: Any, position: Any, stride: int, threshold: Any, at: Any, table: Any, low: float, scale: float,
     below: Any, equal: Any, before: Any,
 ) -> None:  # fmt: skip
-    """Locate every entry of a tile among sorted thresholds, and count it in three step arrays.
+    """Locate every value of a tile among sorted thresholds, and count it in three step arrays.
 
-    Thresholds are sorted by (value, list position `at`). The list position of entry (i, j) is
+    Thresholds are sorted by (value, list position `at`). The list position of entry (i, j) of the tile is
     position[i] + stride * j. The cumulative sums of the step arrays over all tiles are the counts: `below[k]`
     entries below threshold k, `equal[k]` equal to it, and `before[k]` equal to it at an earlier position.
     """
@@ -225,7 +229,10 @@ def count_below(
 
 @compiled_for(lambda: _INTS(_REALS, types.float64, types.float64, types.int64))
 def bucket_table(threshold: Any, low: float, scale: float, buckets: int) -> Any:
-    """Return the index of the first threshold in each bucket, followed by the number of thresholds."""
+    """Return the index of the first threshold in each bucket, followed by the number of thresholds.
+
+    The table speeds up the search in `count_below`.
+    """
     table = np.zeros(buckets + 1, np.int64)
     for k in range(len(threshold)):
         table[bucket_of(threshold[k], low, scale, buckets) + 1] += 1

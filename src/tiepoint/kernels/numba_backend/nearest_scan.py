@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled scans of score tiles for nearest rows, and conservative thresholds for all scans.
+"""Compiled scans of tiles for nearest rows, and safe thresholds for all scans.
 
-A tile contains similarities p: products, or negative distances if distances are computed directly. The score
-is s = half - p, and |s - (alpha R - beta)| <= error for the reference value R. In an exact tile the error is
-zero and R = (s + beta) / alpha.
+A tile is a block of similarities p: products, or negative distances if distances are computed directly. The
+score is s = half - p, and |s - (alpha R - beta)| <= error, where R is the reference value: the distance
+(squared for l2) computed in float64 in a fixed order. In an exact tile the error is zero and R = (s + beta) /
+alpha.
 
 Helpers avoid array arguments, because passing an array inside a loop costs two atomic reference counts.
 """
@@ -23,7 +24,7 @@ GROUPS = 64
 
 
 def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
-    """Return the Numba signature of a scan: the fields of a `tiles.Tile`, then the scan state."""
+    """Return the Numba signature of a scan: the fields of a `tiles.Tile`, then the scan's own arguments."""
     vector = types.float64[::1]
     tile = (real[:, ::1], real[::1], types.float64, vector, vector, types.boolean, matrix(rows), matrix(rows))
     return types.int64(*tile, types.int64, types.int64, *state)
@@ -31,7 +32,7 @@ def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def make_buffer(half: Any, extra: int) -> Any:
-    """Allocate a row of scores followed by `extra` infinite elements."""
+    """Allocate an array for one row of scores and `extra` padding elements, which are infinite."""
     buffer = np.empty(len(half) + extra, half.dtype)
     buffer[len(half) :] = np.inf
     return buffer
@@ -39,7 +40,7 @@ def make_buffer(half: Any, extra: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_down(x: float, top: Any) -> Any:
-    """Convert x to the dtype of `top`, rounded down, and clip it to -`top` … `top`."""
+    """Convert x to the dtype of `top`, rounded down and clipped to the range from -`top` to `top`."""
     # Float32 scores need float32 bounds: comparing across formats costs several times as much.
     if x >= top:
         return top
@@ -53,7 +54,7 @@ def round_down(x: float, top: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_up(x: float, top: Any) -> Any:
-    """Convert x to the dtype of `top`, rounded up, and clip it to -`top` … `top`."""
+    """Convert x to the dtype of `top`, rounded up and clipped to the range from -`top` to `top`."""
     return as_type_of(top, -round_down(-x, top))
 
 
@@ -91,7 +92,7 @@ def _kth_smallest(values: Any, k: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def kth_bound(buffer: Any, width: int, k: int) -> float:
-    """Return an upper bound of the k-th smallest of the first `width` scores. Infinite if fewer exist.
+    """Return an upper bound of the k-th smallest of the first `width` scores; infinite if fewer exist.
 
     For k <= 2 the bound is the k-th smallest score. Otherwise the scores are split into interleaved groups,
     and the bound is the k-th smallest group minimum. It is slightly above the k-th smallest score and needs
@@ -113,13 +114,16 @@ def kth_bound(buffer: Any, width: int, k: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def padding(k: int) -> int:
-    """Return the number of infinite elements that `kth_bound` and the vector search need after a row."""
+    """Return how many infinite elements must follow a row of scores for `kth_bound` and the vector search."""
     return 16 + GROUPS * ((2 * k + GROUPS - 1) // GROUPS)
 
 
 @njit(nogil=True, error_model="numpy")
 def reference(exact: bool, score: float, alpha: float, beta: float, a: Any, q: int, b: Any, u: int) -> float:
-    """Return the reference value of query q and pool row u, from an exact score or the reference sum."""
+    """Return the reference value of query q and pool row u.
+
+    It is derived from the score if the tile is exact, and otherwise computed from the rows.
+    """
     if exact:
         return (score + beta) / alpha
     return sum_squares(a, q, b, u)
@@ -142,11 +146,12 @@ def select(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, value: Any, row: Any, filled: Any,
 ) -> int:  # fmt: skip
-    """Merge one tile into the k best (value, row) of each query. Return the number of reference sums.
+    """Merge one tile into the k best rows of each query. Return how many distances were computed exactly.
 
-    A row can be among the k best of the tile only if its score is at most the k-th smallest score plus twice
-    the error. It enters a full list only if its reference value is below the last value of the list. Rows are
-    visited in ascending order, and the earlier row wins a tie.
+    `value` and `row` (q, k) are sorted lists, `filled` their lengths. A row is a candidate only if its score
+    is at most the k-th smallest score of the tile plus twice the error. It enters a full list only if its
+    reference value is below the last value of the list. Rows are visited in ascending order, and the earlier
+    row wins a tie.
     """
     k = value.shape[1]
     width = tile.shape[1]
@@ -189,7 +194,7 @@ def first_two(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
 ) -> int:  # fmt: skip
-    """Merge one tile into `d1`, `d2`, `row` and `ties` of each query. Return the number of reference sums.
+    """Merge one tile into `d1`, `d2`, `row` and `ties` of each query. Return how many distances were exact.
 
     `copies[u]` is the number of pool positions of distinct row u. It is empty if every row has one position.
     """
@@ -227,7 +232,10 @@ def first_two(
 
 @compiled_for(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
 def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
-    """Expand the best distinct rows to the best pool positions, sorted by value and then by position."""
+    """Expand the best distinct rows of each query to the best pool positions, sorted by value, then position.
+
+    `positions` and `start` are those of `DistinctRows`; `skip[q]` is a position that query q must not find.
+    """
     keep = value.shape[1]
     at = np.empty(keep, np.int64)
     for q in range(len(value)):

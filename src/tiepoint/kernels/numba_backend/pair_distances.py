@@ -35,7 +35,7 @@ def _table(rows: Any, real: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
-    """Prefetch the rows of a later pair, because rows are scattered and memory latency dominates."""
+    """Prefetch the rows of a pair that follows pair i. Rows are scattered, so memory latency dominates."""
     later = min(i + 8, len(index_a) - 1)
     for k in range(0, a.shape[1], 64 // a.itemsize):
         prefetch(a, index_a[later], k)
@@ -44,7 +44,7 @@ def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
 
 @compiled_for(_pairs)
 def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
-    """Compute the sum of squared differences of each pair."""
+    """Write the sum of squared differences of each pair (a[index_a], b[index_b]) to `out`."""
     for i in range(len(out)):
         _ahead(a, b, index_a, index_b, i)
         out[i] = sum_squares(a, index_a[i], b, index_b[i])
@@ -52,7 +52,7 @@ def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
 
 @compiled_for(_pairs)
 def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
-    """Compute the sum of absolute differences of each pair."""
+    """Write the sum of absolute differences of each pair (a[index_a], b[index_b]) to `out`."""
     for i in range(len(out)):
         _ahead(a, b, index_a, index_b, i)
         out[i] = sum_absolute(a, index_a[i], b, index_b[i])
@@ -60,7 +60,7 @@ def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
 
 @njit(nogil=True, error_model="numpy")
 def _row(like: Any, base: Any, index: int) -> Any:
-    """Return row `index` of the matrix at address `base`, as a (1, d) matrix in the format of `like`."""
+    """Return row `index` of the matrix at address `base` as a (1, d) matrix with the dtype of `like`."""
     size = like.shape[1] * like.itemsize
     return carray(pointer(base + np.uint64(index * size)), (1, like.shape[1]), like.dtype)
 
@@ -73,7 +73,10 @@ def _fetch(row: Any) -> None:
 
 @njit(nogil=True, error_model="numpy")
 def _ordinal(value: float) -> Any:
-    """Round a number >= 0 to float32 and return its ordinal among all float32 numbers."""
+    """Return the position of a number >= 0, rounded to float32, among all float32 numbers.
+
+    Differences of these positions count float32 steps.
+    """
     return np.float32(value).view(np.int32)
 
 
@@ -86,9 +89,9 @@ def across(
 
     If `steps` is not empty, the arithmetic is repeated in float32: differences for l2, differences and sums
     for l1. steps[place[i]] is the resulting change, in float32 steps, of the root of the sum (l2) or of the
-    sum (l1). `tree` is the `sum_tree` of the row width. `bases` are the memory addresses of the parts.
-    Indices are not checked. The caller must ensure that every part, row and output index exists. Returns
-    whether all sums are finite.
+    sum (l1). `tree` is the `sum_tree` of the row width. `bases` are the memory addresses of the matrices
+    (parts). Indices are not checked: the caller must ensure that every part, row and output index exists.
+    Returns whether all sums are finite.
     """
     n, bad, sums, single = len(place), 0, np.empty(_CHUNK), np.empty(_CHUNK)
     rounded, memory = len(steps) > 0, np.empty(64, np.float32)
@@ -118,7 +121,10 @@ def across(
 
 @compiled_for(lambda: types.int64(_INDEX, _SHORT, _SHORT))
 def rows_missing(rows: Any, part: Any, row: Any) -> int:
-    """Count the pairs whose row index is out of range in their part."""
+    """Count the entries whose row index is out of range in their matrix.
+
+    `rows` is the length of each matrix.
+    """
     missing = 0
     for i in range(len(part)):
         missing += 1 if (row[i] < 0) | (row[i] >= rows[part[i]]) else 0
@@ -127,14 +133,14 @@ def rows_missing(rows: Any, part: Any, row: Any) -> int:
 
 @compiled_for(_pairs)
 def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
-    """Compute the Hamming distance of each pair."""
+    """Write the Hamming distance of each pair (a[index_a], b[index_b]) to `out`."""
     for i in range(len(out)):
         out[i] = bit_count(a, index_a[i], b, index_b[i])
 
 
 @compiled_for(lambda rows: types.void(matrix(rows), matrix(rows), types.float64[:, ::1]))
 def table_l2(a: Any, b: Any, out: Any) -> None:
-    """Compute the sum of squared differences of all pairs of rows."""
+    """Write the sum of squared differences of all pairs of rows of `a` and `b` to `out`."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sum_squares(a, i, b, j)
@@ -142,7 +148,7 @@ def table_l2(a: Any, b: Any, out: Any) -> None:
 
 @compiled_for(_table)
 def table_l1(a: Any, b: Any, sign: float, out: Any) -> None:
-    """Compute `sign` (1 or -1) times the sum of absolute differences of all pairs of rows."""
+    """Write `sign` (1 or -1) times the sum of absolute differences of all pairs of rows to `out`."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sign * sum_absolute(a, i, b, j)
@@ -150,7 +156,7 @@ def table_l1(a: Any, b: Any, sign: float, out: Any) -> None:
 
 @compiled_for(_table)
 def table_hamming(a: Any, b: Any, sign: float, out: Any) -> None:
-    """Compute `sign` (1 or -1) times the Hamming distance of all pairs of rows of 64-bit words."""
+    """Write `sign` (1 or -1) times the Hamming distance of all pairs of rows of 64-bit words to `out`."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sign * bit_count(a, i, b, j)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiled scan that counts pool rows nearer than a target, equally near, and equally near but earlier.
 
-Vectorised score comparisons decide most rows. The reference distance decides the few rows inside the error
-band. "Slots" are the pool positions, in ascending order, whose row is in the tile. Without duplicate rows,
-slot, row and position are equal up to an offset. With duplicates, one row of the tile may have many
-positions.
+Vectorised score comparisons decide most rows. The exact reference distance decides the few rows whose score
+is within the rounding error of the target's. A slot is a pool position whose row is in the tile; slots are in
+ascending order. Without duplicate rows, slot, row and position are equal up to an offset. With duplicates,
+one row of the tile may have many positions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _slots_before(position: int, slots: Any, first_row: int, width: int) -> int:
 
 @njit(nogil=True, error_model="numpy")
 def _count_before(u: int, limit: int, group: int, positions: Any, grouped: Any, start: Any) -> int:
-    """Count the positions < limit of row u, excluding positions of a group (-1 excludes none)."""
+    """Count the pool positions of row u below `limit`, without those of a group (-1 excludes none)."""
     if len(start) == 0:
         return 1 if u < limit else 0
     first, last = start[u], start[u + 1]
@@ -58,7 +58,10 @@ def _count_before(u: int, limit: int, group: int, positions: Any, grouped: Any, 
 
 @njit(nogil=True, error_model="numpy")
 def _nearer(r: float, target: float, root: bool) -> int:
-    """Return -1 if a row is nearer to the query than the target, 0 if equally near, 1 if farther."""
+    """Return -1 if a row at distance r is nearer than the target, 0 if equally near, 1 if farther.
+
+    With `root`, the square root of r is compared.
+    """
     value = np.sqrt(r) if root else r
     if value < target:
         return -1
@@ -67,7 +70,7 @@ def _nearer(r: float, target: float, root: bool) -> int:
 
 @njit(nogil=True, error_model="numpy")
 def thresholds(target: float, root: bool, alpha: float, beta: float, error: float, top: Any) -> Any:
-    """Return two scores: rows below the first are certainly nearer, rows above the second are farther."""
+    """Return two scores: rows below the first one are certainly nearer, rows above the second one farther."""
     if root:
         square = target * target
         low, high = square * (1.0 - _ROOT_SLACK), square * (1.0 + _ROOT_SLACK)
@@ -91,7 +94,10 @@ def ranks(
     row_of: Any, positions: Any, grouped: Any, row_start: Any, pool_group: Any,
     lt: Any, eq: Any, before: Any,
 ) -> int:  # fmt: skip
-    """Add one tile to the counts of its targets. Return the number of reference sums computed."""
+    """Add one tile (block of scores) to the counts of its targets.
+
+    Return how many distances were computed exactly.
+    """
     width, columns = tile.shape[1], limit.shape[1]
     buffer = make_buffer(half, PAD)
     top = as_type_of(half[0], np.finfo(half.dtype).max)

@@ -26,7 +26,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
 def _lane_loop(term: Callable[[Any, Any], Any], *, single: bool = False) -> Callable[..., Any]:
-    """Return a code generator that sums `term(builder, a_k - b_k)` over a row in eight lanes.
+    """Return a Numba code generator for the sum of `term(builder, a_k - b_k)` over a row, in eight lanes.
 
     With `single` the difference of float32 numbers is rounded to float32 before it becomes a double.
     """
@@ -146,14 +146,17 @@ def _add_lanes(s: Any) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def _with_rest(s: Any, r0: float, r1: float, r2: float, r3: float, r4: float, r5: float, r6: float) -> float:
-    """Add the columns after the last full vector to their lanes (k mod 8). Return the sum of the lanes."""
+    """Add the columns after the last full vector to their lanes (k mod 8) and return the sum of the lanes.
+
+    `r0` to `r6` are the terms of these columns.
+    """
     s0, s1, s2, s3 = s[0] + r0, s[1] + r1, s[2] + r2, s[3] + r3
     return ((s0 + s1) + (s2 + s3)) + (((s[4] + r4) + (s[5] + r5)) + ((s[6] + r6) + s[7]))
 
 
 @njit(nogil=True, error_model="numpy")
 def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
-    """Return the l2 reference value: the sum over k of (a[i,k] - b[j,k])^2."""
+    """Return the l2 reference value of two rows: the sum over k of (a[i,k] - b[j,k])^2."""
     s, k = _square_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
         return _add_lanes(s)
@@ -164,7 +167,7 @@ def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def sum_squares_single(a: Any, i: int, b: Any, j: int) -> float:
-    """Return the l2 value of float32 rows with differences rounded to float32, as in NumPy."""
+    """Return `sum_squares` of float32 rows with differences rounded to float32, as in NumPy."""
     s, k = _single_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
         return _add_lanes(s)
@@ -175,7 +178,7 @@ def sum_squares_single(a: Any, i: int, b: Any, j: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def sum_absolute(a: Any, i: int, b: Any, j: int) -> float:
-    """Return the l1 reference value: the sum over k of |a[i,k] - b[j,k]|."""
+    """Return the l1 reference value of two rows: the sum over k of |a[i,k] - b[j,k]|."""
     s, k = _absolute_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
         return _add_lanes(s)
@@ -191,7 +194,7 @@ def _gap(a: Any, i: int, b: Any, j: int, k: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def _add_block(a: Any, i: int, b: Any, j: int, start: int, stop: int, s: Any) -> Any:
-    """Add at most 128 float32 terms in NumPy's order: eight lanes `s`, their tree, then the last terms."""
+    """Add at most 128 float32 terms |a[i,k] - b[j,k]| to the lanes `s` and reduce them, in NumPy's order."""
     total, k = np.float32(0.0), start
     if stop - start >= 8:
         for lane in range(8):
@@ -210,9 +213,9 @@ def _add_block(a: Any, i: int, b: Any, j: int, start: int, stop: int, s: Any) ->
 
 @njit(nogil=True, error_model="numpy")
 def sum_absolute_single(a: Any, i: int, b: Any, j: int, tree: Any, memory: Any) -> Any:
-    """Return the l1 value of float32 rows, computed in float32 in the order of NumPy's sum.
+    """Return the l1 distance of float32 rows, computed in float32 in the order of NumPy's sum.
 
-    `tree` is the `sum_tree` of the row width, and `memory` float32 (64,).
+    `tree` is the `sum_tree` of the row width, and `memory` a work array, float32 (64,).
     """
     depth, start = 0, np.int64(0)  # a literal 0 would be compiled separately
     for k in range(tree.shape[0]):
@@ -227,11 +230,11 @@ def sum_absolute_single(a: Any, i: int, b: Any, j: int, tree: Any, memory: Any) 
 
 @cache
 def sum_tree(width: int) -> NDArray[np.int64]:
-    """Return the order in which NumPy adds `width` numbers, as blocks (end, additions after the block).
+    """Return the order in which NumPy adds `width` numbers, as rows (block end, additions after it).
 
     NumPy splits more than 128 numbers into two halves and adds their sums. The length of the first half is
-    rounded down to a multiple of eight. Compiled code reads this list, because cached compiled code must not
-    call itself.
+    rounded down to a multiple of eight. The order is stored as a list because cached compiled code must not
+    recurse.
 
     >>> sum_tree(300).tolist()
     [[72, 0], [144, 1], [216, 0], [300, 2]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops over rows: fingerprints, centred norms, and conversion to scaled filter rows."""
+"""Compiled loops over rows: fingerprints, centred norms, and preparation for matrix products."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _squares_signature(rows: Any) -> Any:
 
 @compiled_for(_squares_signature)
 def centred_squares(x: Any, centre: Any, out: Any) -> bool:
-    """Compute |x_i - centre|^2 of each row. Return whether all values are integers."""
+    """Write |x_i - centre|^2 of each row i to `out`. Return whether all values are integers."""
     return _centred(x, centre, out)
 
 
@@ -46,7 +46,7 @@ def _words_signature(words: Any) -> Any:
 
 @compiled_for(_words_signature)
 def fingerprints(words: Any, keys: Any, out: Any) -> None:
-    """Compute a fingerprint of each row: the sum of word x key (mod 2^64)."""
+    """Write a fingerprint of each row to `out`: the sum of its words times `keys` (mod 2^64)."""
     for i in range(words.shape[0]):
         total = np.uint64(0)
         for k in range(words.shape[1]):
@@ -60,7 +60,7 @@ def _same_signature(words: Any) -> Any:
 
 @compiled_for(_same_signature)
 def same_rows(words: Any, other: Any, out: Any) -> None:
-    """Compare row i with row other[i] and write whether their words are equal."""
+    """Write for each row i whether its words are equal to those of row other[i]."""
     for i in range(words.shape[0]):
         different = 0
         if other[i] != i:
@@ -75,7 +75,10 @@ def _project_signature(rows: Any, real: Any) -> Any:
 
 @compiled_for(_project_signature)
 def project(x: Any, centre: Any, scale: float, rows: Any, half: Any, square: Any) -> None:
-    """Compute fl((x - centre) scale), its squared norm (float64), and half of that in the filter dtype."""
+    """Write fl((x - centre) scale) of each row, its squared norm (float64), and half of that.
+
+    `half` is in the dtype of `rows`.
+    """
     _project(x, centre, scale, rows, half, square)
 
 
@@ -128,9 +131,9 @@ def enter(
     """Prepare the matrix product of two small sets of float32 rows in one compiled call.
 
     Combines `find_distinct`, `make_frame`, `FilterFrame.project` and `ambiguity_band`. Writes the centre (1,
-    d), the filter rows (`left`, `right`), half the squared norms of b (`half`), the squared norms of both
-    sets, and the error of each query. Returns a code, the scale, whether products are exact, and the largest
-    norm in b. The code is 0, or the reason why the rows need the general code path.
+    d), the centred and scaled rows (`left`, `right`), half the squared norms of b (`half`), the squared norms
+    of both sets, and the error bound of each query. Returns a code, the scale, whether products are exact,
+    and the largest norm in b. The code is 0, or the reason why the rows need the general code path.
     """
     step = max(1, b.shape[0] // 256)
     count = 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Vectorised search and counting in a row of scores.
 
-LLVM does not vectorise a loop with an early exit. Its code for comparing and counting is slow. `PAD` elements
-after the last requested element must be readable.
+LLVM does not vectorise loops with an early exit, and its code for comparing and counting is slow. `PAD`
+elements after the last requested element must be readable.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Row:
         return self.builder.shuffle_vector(one, empty, zeros)
 
     def bits(self, compared: Any) -> Any:
-        """Return the lanes of a comparison as bits of an integer; lane 0 is the lowest bit."""
+        """Return the results of a vector comparison as bits of an integer; lane 0 is the lowest bit."""
         narrow = self.builder.bitcast(compared, ir.IntType(self.lanes))
         return self.builder.zext(narrow, _I64)
 
@@ -89,7 +89,7 @@ def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high:
 
 @intrinsic
 def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: Any) -> Any:
-    """Count the elements of row[start:stop] that are < low, and those that are <= high."""
+    """Return how many elements of row[start:stop] are < low, and how many are <= high."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x = _Row(context, builder, signature.args[0], args[0])
@@ -188,7 +188,7 @@ def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, rows: Any, i: Any, k: Any) -> Any:
-    """Prefetch the cache line of rows[i, k]."""
+    """Prefetch the cache line that contains rows[i, k]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = make_array(signature.args[0])(context, builder, args[0])

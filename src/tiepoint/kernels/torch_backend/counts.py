@@ -26,9 +26,9 @@ from .row_cache import (
 )
 
 SPARSE = 24
-"""If fewer than one in this many scores can affect a target, these scores are evaluated one by one."""
+"""If fewer than one in this many scores can affect a target, each of them is evaluated separately."""
 FEW = 1 << 16
-"""Up to this many scores are always evaluated one by one."""
+"""Up to this many scores are always evaluated separately."""
 ROOT_SLACK = 2.0**-50
 """Bound on the relative rounding error of a square and of a square root."""
 Array = NDArray[Any]
@@ -36,11 +36,11 @@ Ints = NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """Targets sorted by query: query, value and position. `root` is set if values are square roots.
+    """Input of `rank_counts`: targets sorted by query, with their values and positions.
 
-    `limit` (q, s) is ascending for each query. With `own`, the row at a target's position is skipped. `order`
-    is the original index of each target, and `column` (q, s) the original column of each limit. Results are
-    in the original order.
+    `root` is set if values are square roots. `limit` (q, s) is ascending for each query. With `own`, the row
+    at a target's position is skipped. `order` is the original index of each target, and `column` (q, s) the
+    original column of each limit. Results are in the original order.
     """
 
     query: Ints
@@ -54,7 +54,7 @@ class Targets(NamedTuple):
 
 
 class _Counter:
-    """Accumulator of counts (targets, limits) over tiles. All queries have equally many target slots."""
+    """Sums of the counts (targets, limits) over tiles. Every query has the same number of target slots."""
 
     def __init__(self, scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
         import torch
@@ -82,7 +82,7 @@ class _Counter:
         )
 
     def add(self, tile: DeviceTile) -> None:
-        """Add a tile to the counts."""
+        """Count the scores of one tile for their targets."""
         import torch
 
         i, j = tile.i, tile.i + len(tile.scores)
@@ -154,7 +154,11 @@ class _Counter:
         inside: Tensor | None,
         slot: int | None,
     ) -> None:
-        """Recompute scores that are too close to a target's score, and count them by their exact values."""
+        """Recompute scores that are too close to a target's score, and count them by their exact distances.
+
+        `row` and `column` give their places in the tile. `slot` is the number of a target, or None for all
+        targets of which `inside` (entries, slots) is true.
+        """
         if not len(row):
             return
         value = self.scores.values(tile, row, column, score)
@@ -171,9 +175,10 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Count each entry for its targets, at every limit above its position.
+        """Count entries of a tile for their targets, at every limit above their position.
 
-        `mask` (entries, slots) selects the targets of each entry.
+        `kind` is 0 for nearer, 1 for equal, 2 for equal at an earlier position. `mask` (entries, slots)
+        selects the targets of each entry.
         """
         import torch
 
@@ -189,7 +194,7 @@ class _Counter:
         self.steps[kind].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
 
     def result(self) -> Ints:
-        """Return counts (3, targets, limits) in the original order."""
+        """Return counts (3, targets, limits) with targets and limits in their original order."""
         import torch
 
         query, value, position, root_of, own, _, order, column = self.targets
@@ -216,7 +221,7 @@ class _Counter:
 
 
 def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> Ints:
-    """Return `lt`, `eq` and `eq_before` (3, t, s) of sorted targets. Limits must be ascending.
+    """Return the counts `lt`, `eq` and `eq_before` (3, t, s) of sorted targets. Limits must be ascending.
 
     `groups` are the group numbers of queries and pool rows. Rows of the query's own group are skipped.
     """
@@ -259,7 +264,7 @@ def pooled_step_counts(
 
 
 def value_table(queries: Array, pool: Array, distance: str) -> Array:
-    """Return squared sums (l2) or distances of all pairs, (q, n)."""
+    """Return the distances of all pairs of rows, (q, n); for l2 the sums of squares."""
     scores = DeviceScores(queries, [[pool]], distance)
     return download(scores.block(0, scores.q, 0, scores.n))
 
@@ -269,7 +274,7 @@ def _few(count: int, width: int) -> bool:
 
 
 def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:
-    """Return reference values of listed pairs of two matrices with the same dtype."""
+    """Return the distances of listed pairs of rows from two matrices with the same dtype; squared for l2."""
     if _few(len(left), a.shape[1]) or not len(left):
         raise FallBackToCpu
     sides = []
@@ -287,7 +292,7 @@ def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: st
 def write_distances_across(
     parts: Sequence[Array], lists: Sequence[Array], out: Array, distance: str, steps: NDArray[np.int8] | None
 ) -> None:
-    """Compute `pair_distances.pair_distances_across` on the torch device."""
+    """Run `pair_distances.pair_distances_across` on the torch device."""
     import torch
 
     part_a, row_a, part_b, row_b, place = lists

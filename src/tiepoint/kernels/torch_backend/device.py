@@ -32,7 +32,7 @@ _bytes: dict[str, int] = {}
 
 
 class FallBackToCpu(Exception):
-    """Raised if a call requires the compiled CPU code, or is faster with it."""
+    """Signal that a call must run as compiled code on the CPU, or is faster there."""
 
 
 def set_device(device: str | None) -> None:
@@ -52,9 +52,13 @@ def set_device(device: str | None) -> None:
     global _device
     name = device or "cpu"
     if not _NAMES.fullmatch(name):
-        raise InputError(f"unknown device {name!r}; `device` is cpu, cuda, cuda:NUMBER, mps or torch:cpu")
+        raise InputError(
+            f"`device`: unknown device {name!r}; choose cpu, cuda, cuda:NUMBER, mps or torch:cpu"
+        )
     if name == "mps":
-        warnings.warn("mps has no float64, so the CPU computes distances", UserWarning, stacklevel=2)
+        warnings.warn(
+            "`device` mps has no float64; the CPU computes distances instead", UserWarning, stacklevel=2
+        )
         name = "cpu"
     if name == "cpu" and os.environ.get("TIEPOINT_KERNELS") == "torch":
         name = "torch:cpu"
@@ -73,7 +77,7 @@ def get_device() -> str:
 
 
 def on_torch() -> bool:
-    """Return whether kernels run through torch."""
+    """Return whether kernels run through torch instead of the compiled CPU code."""
     return _device != "cpu"
 
 
@@ -94,14 +98,14 @@ def _check(name: str) -> None:
     try:
         torch.zeros(1, device=name.removeprefix("torch:"), dtype=torch.float64).sum().item()
     except (RuntimeError, AssertionError) as e:
-        raise InputError(f"the device {name!r} cannot be used: {str(e).splitlines()[0]}; choose cpu") from e
+        raise InputError(f"`device` {name} cannot be used: {str(e).splitlines()[0]}; choose cpu") from e
 
 
 def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
-    """Return `work()` on the torch device, or `instead()`, the compiled code, if the device cannot run it.
+    """Return `work()` on the torch device, or `instead()` if the device cannot run it.
 
-    When the device runs out of memory, clear its cache and retry with blocks of half the size. If that does
-    not help, run on the CPU with a warning.
+    `instead` is the compiled CPU code. When the device runs out of memory, its cache is cleared and `work` is
+    retried with blocks of half the size. If that does not help, `instead` runs, with a warning.
     """
     if not on_torch():
         return instead()
@@ -121,7 +125,8 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
         clear_cache()
         if not halve():
             warnings.warn(
-                f"{_device} has too little memory, so this comparison runs on the CPU",
+                f"{_device} has too little memory, so the CPU computes these distances; use a GPU with "
+                "more free memory",
                 UserWarning,
                 stacklevel=3,
             )
@@ -129,7 +134,7 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
 
 
 def upload_ahead(arrays: Sequence[NDArray[Any]]) -> bool:
-    """Upload memory-mapped matrices before they are needed. Return False if nothing can be uploaded.
+    """Upload memory-mapped matrices before they are needed. Return False if none can be uploaded.
 
     >>> upload_ahead([])
     False
@@ -151,7 +156,7 @@ def _is_memory(error: BaseException) -> bool:
 
 
 def block_bytes() -> int:
-    """Return the maximum size in bytes of one block of scores or rows on the device."""
+    """Return the maximum size in bytes of a block of scores or rows on the device."""
     import torch
 
     if _device not in _bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nearest neighbours on a torch device. Where float32 scores are too close, reference distances decide.
+"""Nearest neighbours on a torch device. Exact distances decide where float32 scores are too close.
 
 Scores, thresholds and bounds are those of the compiled code (`tiles`, `numba_backend.nearest_scan`,
 `error_bound`). Centre, scale and blocks may differ, because no result depends on them. Indices come from a
@@ -21,18 +21,19 @@ from .row_cache import Tensor, check_finite, download, in_chunks, pairs, table, 
 
 GROUPS = 8
 MAX_CANDIDATES = 1 << 22
-"""Number of ambiguous rows above which, if also above one in `CANDIDATE_SHARE`, float32 is too imprecise."""
+"""float32 is too imprecise if more rows than this, and one in `CANDIDATE_SHARE`, need exact distances."""
 CANDIDATE_SHARE = 32
 SMALL = 1 << 24
-"""Number of multiplications below which the CPU is faster than starting a GPU kernel."""
+"""Number of multiplications below which the CPU is faster than the start of a GPU kernel."""
 _TOP = float(np.finfo(np.float32).max)
 Array = NDArray[Any]
 
 
 class DeviceTile(NamedTuple):
-    """Scores (queries x pools, columns) of queries i:j and rows u:v of every pool, and their error.
+    """Block of scores of queries from i on and rows from u on of every pool, (queries x pools, columns).
 
-    |score - (alpha R - beta)| <= error for the reference value R; columns past the last row are infinite.
+    The scores differ from alpha R - beta by at most `error`, where R is the exact reference value. Columns
+    past the last row are infinite.
     """
 
     scores: Tensor
@@ -43,7 +44,7 @@ class DeviceTile(NamedTuple):
 
 
 class DeviceScores:
-    """Scores of queries against one or more pools of equally many rows."""
+    """Scores of queries against one or more pools with the same number of rows, computed in tiles."""
 
     def __init__(self, queries: Array, pools: Sequence[Sequence[Array]], distance: str) -> None:
         import torch
@@ -74,7 +75,10 @@ class DeviceScores:
             self.left = _signs(self.a)
 
     def _enter(self, peak: float, integers: bool) -> None:
-        """Choose centre and scale. Products of small integers stay exact; otherwise no norm exceeds one."""
+        """Choose centre and scale so that products of small integers are exact.
+
+        For other rows, no norm exceeds one.
+        """
         import torch
 
         width = self.a.shape[1]
@@ -112,7 +116,7 @@ class DeviceScores:
         return torch.cat(outs), torch.cat(squares)
 
     def tiles(self) -> Iterator[DeviceTile]:
-        """Yield tiles of all scores, by blocks of rows, and within these by blocks of queries."""
+        """Yield tiles of all scores: for each block of rows, one tile per block of queries."""
         size = 8 if self.kind == "l1" else 4
         room = max(GROUPS, min(1 << 30, block_bytes() // size) // self.pools)
         columns = min(self.n, max(GROUPS, room // min(self.q, 256)))
@@ -125,7 +129,10 @@ class DeviceScores:
                 yield self._tile(part, i, j, u, v)
 
     def _columns(self, u: int, v: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows u:v of every pool, their half norms (infinite past the end) and the largest norm."""
+        """Return rows u to v of every pool, half their squared norms and the largest norm.
+
+        Half norms past the last row are infinite.
+        """
         import torch
 
         columns = -(-(v - u) // GROUPS) * GROUPS
@@ -181,9 +188,10 @@ class DeviceScores:
         score: Tensor,
         more: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return reference values of entries of a tile, from exact scores or by the reference sum.
+        """Return the exact distances (squared for l2) of entries of a tile.
 
-        `more` contains further queries and rows. Their values are appended, except if scores are exact.
+        They are derived from exact scores or computed from the rows. `more` contains further queries and
+        rows; their values are appended, except if scores are exact.
         """
         import torch
 
@@ -198,7 +206,7 @@ class DeviceScores:
         return pairs(self.a, self.b, query, place, "l2")
 
     def block(self, i: int, j: int, u: int, v: int) -> Tensor:
-        """Return squared sums (l2) or distances of queries i:j and rows u:v, float64, as in `tiler`."""
+        """Return the distances of queries i to j and rows u to v, float64; for l2 the sums of squares."""
         import torch
 
         if self.kind != "hamming":
@@ -208,7 +216,7 @@ class DeviceScores:
         return (self.left.shape[1] - product) / 2
 
     def listed_values(self, query: Tensor, place: Tensor) -> Tensor:
-        """Return reference values of listed pairs, float64."""
+        """Return the distances of listed pairs of queries and rows, float64; for l2 the sums of squares."""
         if self.kind != "hamming":
             return pairs(self.a, self.b, query, place, self.kind)
         import torch
@@ -216,7 +224,7 @@ class DeviceScores:
         return (self.left[query] != _signs(self.b[place])).sum(dim=1).to(torch.float64)
 
     def within(self, tile: DeviceTile, limit: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the rows and columns of all scores that are at most the limit of their row, in order."""
+        """Return rows and columns of all scores of a tile that are at most their row's `limit`, in order."""
         mask = tile.scores <= limit[:, None]
         hits = mask.nonzero()
         if not self.exact and len(hits) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
@@ -236,7 +244,7 @@ def _signs(packed: Tensor) -> Tensor:
 
 
 def above(x: Tensor, like: Tensor) -> Tensor:
-    """Convert x to the dtype of the scores, rounded up to a finite number by at most two steps."""
+    """Convert x to the dtype of `like`, rounded up by at most two steps to a finite number."""
     import torch
 
     if like.dtype == torch.float64:
@@ -245,17 +253,16 @@ def above(x: Tensor, like: Tensor) -> Tensor:
 
 
 def below(x: Tensor, like: Tensor) -> Tensor:
-    """Convert x to the dtype of the scores, rounded down to a finite number by at most two steps."""
+    """Convert x to the dtype of `like`, rounded down by at most two steps to a finite number."""
     return -above(-x, like)
 
 
 def first_two(
     queries: Array, pools: Sequence[Array], distance: str, aligned: bool
 ) -> list[tuple[Array, ...]]:
-    """Compute `index`, `d1`, `ties` and `d2` (reference values) of every query in every pool.
+    """Compute `index`, `d1`, `ties` and `d2` of every query in every pool; distances are squared for l2.
 
-    All pools have the same number of rows. With `aligned`, also return the reference value of query i and row
-    i.
+    All pools have the same number of rows. With `aligned`, also return the distance of query i from row i.
     """
     import torch
 
@@ -302,7 +309,7 @@ def first_two(
 
 
 def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge `d1`, `d2`, `index` and `ties` of two blocks of rows. `new` is the block of later rows."""
+    """Merge `d1`, `d2`, `index` and `ties` of two blocks of rows; `new` is the block of later rows."""
     import torch
 
     first = torch.minimum(old[0], new[0])
@@ -315,7 +322,10 @@ def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, .
 def nearest(
     queries: Array, pool: Array, k: int, distance: str, exclude: NDArray[np.int64] | None
 ) -> tuple[Array, Array]:
-    """Return pool rows and reference values (q, k), sorted by (value, row), without the excluded row."""
+    """Return the k nearest pool rows and their distances (q, k), squared for l2, without the excluded row.
+
+    They are sorted by (distance, row).
+    """
     import torch
 
     scores = DeviceScores(queries, [[pool]], distance)
@@ -341,7 +351,7 @@ def nearest(
 
 
 def _best(query: Tensor, value: Tensor, place: Tensor, k: int) -> tuple[Tensor, ...]:
-    """Return the first k entries of each query by (value, row). Input rows ascend for each query."""
+    """Return the first k entries of each query by (value, row). `place` must ascend for each query."""
     import torch
 
     order = torch.sort(value, stable=True).indices

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cache of rows on a torch device, and reference values computed there.
+"""Cache of rows on a torch device, and exact distances computed there.
 
-The reference sum is that of the compiled code. Differences are computed in float64, column k is added to the
-running sum k mod 8, and the eight sums are added in a fixed tree. Every step is a separate elementwise
+The sum of a distance is that of the compiled code. Differences are computed in float64, column k is added to
+the running sum k mod 8, and the eight sums are added in a fixed tree. Every step is a separate elementwise
 operation, so that no fused multiply-add occurs. IEEE multiplications, additions and square roots of float64
 are the same on every device.
 """
@@ -28,13 +28,13 @@ from .device import FallBackToCpu, block_bytes, get_device, torch_device
 Array = NDArray[Any]
 Tensor = Any
 CACHE_FRACTION = 0.3
-"""Share of the GPU memory for cached features that several comparisons use."""
+"""Share of the GPU memory for cached features, which later calls reuse."""
 HOST_CACHE_BYTES = 64 << 20
 MAX_THREADS = 12
 STAGE_BYTES = 6 << 20
 """Size of a pinned buffer. Pinning takes as long as forty copies, so a few buffers are reused."""
 BYTES_A_PAIR = 34
-"""Upper bound of the memory, per pair and column, that computing a reference value needs."""
+"""Upper bound of the memory in bytes, per pair and column, for computing a distance."""
 
 
 class DeviceRows(NamedTuple):
@@ -54,7 +54,7 @@ _batches: list[tuple[int, list[Any]]] = []
 
 
 def clear_cache() -> None:
-    """Clear the cache on the device."""
+    """Remove all cached rows from the device."""
     import torch
 
     with _lock:
@@ -86,7 +86,7 @@ def upload(arrays: Sequence[Array]) -> list[DeviceRows]:
 
 
 def upload_matrices(arrays: Sequence[Array]) -> bool:
-    """Prefetch memory-mapped matrices to the device. Return False when its cache is full."""
+    """Prefetch memory-mapped matrices to the device. Return False if they do not fit into its cache."""
     size = sum(size for size, _ in _batches) + sum(x.nbytes for x in arrays)
     if size > _cache_bytes():
         return False
@@ -95,7 +95,7 @@ def upload_matrices(arrays: Sequence[Array]) -> bool:
 
 
 def _key(device: str, x: Array) -> Any:
-    """Return the cache key of a memory-mapped matrix. None if the matrix may change."""
+    """Return the cache key of a memory-mapped matrix. None if it may change or is not memory-mapped."""
     source = None if x.flags.writeable else file_of(x)
     if source is None or not x.flags.c_contiguous:
         return None
@@ -103,7 +103,7 @@ def _key(device: str, x: Array) -> Any:
 
 
 def _plain(x: Array) -> Array:
-    """Convert a matrix to contiguous memory and a dtype that torch and the reference code support."""
+    """Convert a matrix to contiguous memory and a dtype that torch supports."""
     if x.dtype in (np.float32, np.float64, np.uint8):
         return np.require(x, requirements=["C", "A"])
     return as_float(x)
@@ -159,7 +159,7 @@ def _upload_group(arrays: list[Array]) -> list[DeviceRows]:
 
 
 def to_device(values: Array) -> Tensor:
-    """Upload an array of numbers."""
+    """Upload an array of numbers and return the tensor."""
     import torch
 
     x = np.ascontiguousarray(values)
@@ -175,7 +175,7 @@ def to_device(values: Array) -> Tensor:
 
 
 def _stage(arrays: list[Array], flat: Tensor) -> None:
-    """Copy to the GPU through pinned buffers, with several threads."""
+    """Copy arrays to the flat GPU tensor through pinned buffers, with several threads."""
     import torch
 
     from ..numba_backend.row_statistics import copy_parts
@@ -232,7 +232,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 @cache
 def _stages() -> list[tuple[Tensor, Array, Any]]:
-    """Return pinned buffers, each with the event of its last copy."""
+    """Return pinned buffers, each with the CUDA event that marks the end of its last copy."""
     import torch
 
     count = 2 + min(MAX_THREADS, get_threads())
@@ -241,7 +241,10 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
 
 
 def check_finite(rows: DeviceRows) -> DeviceRows:
-    """Return the rows if all squares are finite. Otherwise fall back to the CPU, which reports the row."""
+    """Return the rows if all their squares are finite.
+
+    Otherwise fall back to the CPU, which reports the row.
+    """
     if not rows.peak <= MAX_ABS_VALUE:
         raise FallBackToCpu
     return rows
@@ -265,7 +268,7 @@ def reference(gap: Tensor, kind: str) -> Tensor:
 
 
 def numpy_sum(terms: Tensor) -> Tensor:
-    """Return sums over the last axis in the format of the terms and in the order of NumPy's `sum`."""
+    """Return the sums over the last axis as NumPy computes them: same dtype and same order."""
     width = terms.shape[-1]
     if width > 128:
         half = width // 2 & -8
@@ -301,14 +304,14 @@ def root(x: Tensor) -> Tensor:
 
 
 def in_chunks(count: int, width: int, bytes_a_column: int = BYTES_A_PAIR) -> Iterator[slice]:
-    """Yield ranges of pairs that fit into a block."""
+    """Yield slices of `count` pairs of rows of a given width that fit into one block of device memory."""
     step = max(1, block_bytes() // max(1, bytes_a_column * max(width, 8)))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
 
 def pairs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, kind: str) -> Tensor:
-    """Return reference values of rows i of `a` and rows j of `b`, float64 (n,)."""
+    """Return the distances of rows i of `a` and rows j of `b`, float64 (n,); for l2 the sums of squares."""
     import torch
 
     parts = [slice(None)] if len(i) == 0 else list(in_chunks(len(i), a.shape[1]))
@@ -317,7 +320,7 @@ def pairs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, kind: str) -> Tensor:
 
 
 def table(a: Tensor, b: Tensor, kind: str) -> Tensor:
-    """Return reference values of all pairs of rows, float64 (q, n)."""
+    """Return the distances of all pairs of rows, float64 (q, n); for l2 the sums of squares."""
     import torch
 
     out = torch.empty((len(a), len(b)), dtype=torch.float64, device=a.device)
@@ -329,7 +332,7 @@ def table(a: Tensor, b: Tensor, kind: str) -> Tensor:
 
 
 def download(x: Tensor) -> Array:
-    """Copy a tensor to a new array."""
+    """Copy a tensor to a new NumPy array."""
     if not x.is_cuda:
         return np.array(x.numpy())
     import torch
