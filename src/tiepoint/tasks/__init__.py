@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TaskRegistry(Registry):
-    """Tasks by name. An entry is either a task object or a task class."""
+    """Registry of the tasks by name. An entry is either a task object or a task class."""
 
     def load_entry(self, entry: RegistryEntry) -> Any:
         """Return the task of a registry entry. A plug-in may register a task class or an instance."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task interface that every task implements. The module `capabilities` lists optional methods."""
+"""Interface that every task implements. The module `capabilities` lists optional methods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BaseTask", "BaseTaskData", "Column", "MetricInfo", "Task", "TaskData
 
 
 class TaskData(Protocol):
-    """A task bound to its dataset and options. Opening it runs every inexpensive check.
+    """A task opened on a dataset with given options. Every inexpensive check of the data has passed.
 
     Attributes:
         warnings: Warnings about this data, shown to the user.
@@ -37,22 +37,25 @@ class TaskData(Protocol):
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """Parts of the comparison that can be computed independently."""
+        """Parts of the evaluation that can be computed independently, e.g. one scene or image pair each."""
 
     @cached_property
     def data_hash(self) -> str:
-        """Content hash of the dataset."""
+        """Content hash of the dataset, part of the cache keys."""
 
     def read_item(self, key: str) -> Any:
-        """Read the input of a method: patches, an image or an image pair. Never ground truth."""
+        """Read the input of a method: patches, an image or an image pair. It never contains ground truth."""
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one unit."""
+        """Compute the records (the stored intermediate results) of one unit from a method's features.
+
+        `comparison` names the kind of records; see `Task.comparison`.
+        """
 
 
 @runtime_checkable
 class Task(Protocol):
-    """A benchmark task: its data, ground truth and scores.
+    """A benchmark task, which defines its data, ground truth and scores.
 
     Attributes:
         name: Name of the task on the command line and in Python.
@@ -72,10 +75,13 @@ class Task(Protocol):
         """Open a dataset. Report unknown options and bad data in one error."""
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison that a protocol scores. Protocols may share a comparison."""
+        """Return the name of the comparison whose records a protocol scores.
+
+        Protocols may share a comparison.
+        """
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
 
 
 class BaseTaskData(TaskData):
@@ -92,7 +98,7 @@ class BaseTaskData(TaskData):
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """Parts of the comparison that can be computed independently."""
+        """Parts of the evaluation that can be computed independently."""
         raise NotImplementedError
 
     @cached_property
@@ -112,14 +118,14 @@ class BaseTask(Task):
     options: type[TaskOptions] = TaskOptions
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the protocol. By default, each protocol has its own records."""
+        """Return the name of the protocol: by default, each protocol has its own records."""
         if protocol not in self.protocols:
             raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
         return protocol
 
 
 class MissingTask(BaseTask):
-    """Placeholder for the task of a stored run whose package is not installed. Its scores can be shown."""
+    """Placeholder for the task of a stored run whose package is not installed. Stored scores can be shown."""
 
     family = "not installed"
     protocols = ()
@@ -139,7 +145,8 @@ class MissingTask(BaseTask):
 def comparison_version(task: Task, comparison: str) -> int:
     """Return the version of a comparison's records: the highest version among its protocols.
 
-    The comparison ``PROTOCOL->exact``, which computes the steps to `exact`, has the version of the protocol.
+    The comparison ``PROTOCOL->exact``, which computes the intermediate steps from a protocol to `exact`, has
+    the version of that protocol.
     """
     versions, own = task.info.protocol_versions, comparison.partition("->")[0]
     return max((n for p, n in versions.items() if task.comparison(p) == own), default=1)

@@ -42,23 +42,23 @@ class HasSceneCurves(Protocol):
 
 @runtime_checkable
 class HasStressCurves(Protocol):
-    """Task whose scores are measured at several levels of one change to images."""
+    """Task whose scores are measured at several levels of one image change, such as blur."""
 
     kind: StressKind
 
     def stress_curves(self, tables: Mapping[tuple[str, str], object]) -> Mapping[str, StressCurve]:
-        """Return the curve with its breakdown point by metric, from scene values by metric and group."""
+        """Return the curve and its breakdown point for each metric, from scene values by metric and group."""
 
 
 @runtime_checkable
 class HasCases(Protocol):
-    """Task whose records contain a score of each query or pair (case)."""
+    """Task whose records contain one score for each query or image pair (case)."""
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Return the queries or pairs of a scene with their scores. None if the scene has none.
 
-        The scores are computed from `records` of the protocol `exact`. These are the records of the unit that
-        has the name of the scene. If no unit has this name, they are the records of all units.
+        The scores are computed from `records` of the protocol `exact`: those of the unit that has the name of
+        the scene, or those of all units if no unit has this name.
         """
 
 
@@ -88,29 +88,38 @@ class HasPairCaption(Protocol):
 
 @runtime_checkable
 class CountsMatches(Protocol):
-    """Task whose records contain the number of matches of each case."""
+    """Task whose records contain the number of matches of each query or image pair (case)."""
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
-        """Return the number of matches of a case from records of `exact`. None if it is unknown."""
+        """Return the number of matches of a case from records of `exact`. None if it is unknown.
+
+        `key` identifies the case within its scene.
+        """
 
 
 @runtime_checkable
 class HasConventionSteps(Protocol):
-    """Task that explains the difference between its protocols from records of `exact`."""
+    """Task that explains the difference between its protocols, using only records of `exact`."""
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return tables of the metrics after each step to `exact`. Empty if there are no records."""
+        """Return tables of the metrics as the conventions change step by step to those of `exact`.
+
+        Empty if there are no records.
+        """
 
 
 @runtime_checkable
 class HasIntermediateSteps(Protocol):
-    """Task that needs extra comparisons to explain the difference between its protocols."""
+    """Task that needs additional comparisons to explain the difference between its protocols."""
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
         """Return the extra comparisons between these protocols and `exact`."""
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return tables of the metrics after each step to `exact`. `records` are grouped by comparison."""
+        """Return tables of the metrics as the conventions change step by step to those of `exact`.
+
+        `records` are grouped by comparison.
+        """
 
 
 @runtime_checkable
@@ -118,7 +127,7 @@ class AdjustsColumns(Protocol):
     """Task whose column names depend on the options of a run."""
 
     def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
-        """Return the column that is shown in place of `column` under these options."""
+        """Return the table column that is shown instead of `column` under these options."""
 
 
 @runtime_checkable
@@ -142,10 +151,14 @@ class HasSceneViews(Protocol):
 
 @runtime_checkable
 class WritesModels(Protocol):
-    """Task whose cached stages can be written as files of COLMAP."""
+    """Task whose cached reconstructions can be written as COLMAP files."""
 
     def write_models(self, records: Sequence[Records], folder: Path) -> Sequence[Path]:
-        """Write databases and models below a folder. Raise an `InputError` if they are not cached."""
+        """Write COLMAP databases and models below a folder and return their paths.
+
+        Raises:
+            InputError: They are not cached.
+        """
 
 
 # Optional methods of a Task: runs, files
@@ -153,7 +166,7 @@ class WritesModels(Protocol):
 
 @runtime_checkable
 class HasRecordWarnings(Protocol):
-    """Task that warns about unusual features or results."""
+    """Task that warns about unusual features or results of a method."""
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Return warnings that include the number of affected items."""
@@ -168,35 +181,35 @@ class HasTimes(Protocol):
 
 
 def timed_metrics(task: object, protocol: str) -> set[str]:
-    """Return the metrics of a task that are measured times."""
+    """Return the names of a task's metrics that are measured times."""
     return {s.metric for s in task.time_scores(protocol, 0.0, 0.0)} if isinstance(task, HasTimes) else set()
 
 
 @runtime_checkable
 class HasUnitValues(Protocol):
-    """Task with scores that are fixed weighted means of unit values between 0 and 1."""
+    """Task with scores that are weighted means of one value between 0 and 1 per unit, with fixed weights."""
 
     def unit_facts(self, opened: Any) -> Mapping[str, UnitFacts]:
         """Return the properties of the units of opened data, which are known before any method runs."""
 
     def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
-        """Return the properties of the units from records, for stored runs whose data is not opened."""
+        """Return the properties of the units from their records, for stored runs whose data is not opened."""
 
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
-        """Return the weights of the units in a score. Raise `NotRaceableError` with the reason."""
+        """Return the weights of the units in a score. Raise `NotRaceableError` if it is not such a mean."""
 
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the value of each unit in a score. NaN if a unit has none."""
+        """Return the value of each unit that a score averages. NaN if a unit has none."""
 
 
 def unit_values_of(
     task: object, records: Mapping[str, Records], protocol: str, metric: str, group: str
 ) -> Mapping[str, float]:
-    """Return the value of each unit in a score. Empty if the task has no unit values."""
+    """Return the value of each unit that a score averages. Empty if the task has no unit values."""
     if not isinstance(task, HasUnitValues):
         return {}
     return task.unit_values(records, protocol, metric, group)
@@ -204,21 +217,24 @@ def unit_values_of(
 
 @runtime_checkable
 class HasCommonUnits(Protocol):
-    """Task with imported results whose units may differ between methods."""
+    """Task with imported results that may cover different units for different methods."""
 
     def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
-        """Return imported records restricted to the units that all of them have. None for other records."""
+        """Return imported records restricted to the units that all of them contain.
+
+        None if none are imported.
+        """
 
 
 @runtime_checkable
 class ReadsResults(Protocol):
-    """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""
+    """Task with its own reader for result files of other programs. Other tasks use the method `files:DIR`."""
 
     def result_folders(self, results: Path, opened: Any) -> Mapping[str, Path]:
         """Return the results of each method in a file or folder, by the method's name."""
 
     def result_hashes(self, folder: Path, records: Sequence[Records]) -> Mapping[str, str]:
-        """Return hashes of the results of one method, by file or part."""
+        """Return hashes of the results of one method, by file or part of a file."""
 
     def records_from_results(self, folder: Path, opened: Any, on_bad: str = "error") -> Sequence[Records]:
         """Read the records of every unit from result files.
@@ -272,7 +288,7 @@ class AcceptsFamilies(Protocol):
     """Task that accepts methods of several families."""
 
     def family_for(self, method: Any) -> str:
-        """Return the method family in which to look up a method (specification or object)."""
+        """Return the method family of a method, given as a specification or an object."""
 
     def for_family(self, data: Any, family: str) -> TaskData:
         """Return the task data with the inputs that methods of a family need."""
@@ -283,10 +299,10 @@ class AcceptsFamilies(Protocol):
 
 @runtime_checkable
 class HasProtocolWarnings(Protocol):
-    """Task data whose warnings depend on the protocols."""
+    """Task data with warnings that depend on the protocols of a run."""
 
     def protocol_warnings(self, protocols: Sequence[str]) -> Sequence[str]:
-        """Return warnings that apply only under these protocols. `warnings` has the general warnings."""
+        """Return the warnings that apply only under these protocols. `warnings` has the general warnings."""
 
 
 @runtime_checkable
@@ -299,15 +315,15 @@ class HasTrainingItems(Protocol):
 
 @runtime_checkable
 class DependsOnMethod(Protocol):
-    """Task data whose comparison depends on more than the features of a method."""
+    """Task data whose records depend on more than the features of a method."""
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> Mapping[str, Any]:
-        """Return the properties of the method that are part of the record key."""
+        """Return the properties of a method that become part of the cache keys of its records."""
 
 
 @runtime_checkable
 class HasPairTruths(Protocol):
-    """Task data of image pairs. Before the first run, their ground truth is checked against matches."""
+    """Task data of image pairs whose ground truth is checked against matches before the first run."""
 
     def pair_truths(self) -> Sequence[PairTruth]:
         """Return the image pairs with their pose or homography, if they have one."""
@@ -315,10 +331,10 @@ class HasPairTruths(Protocol):
 
 @runtime_checkable
 class ReplaysQueries(Protocol):
-    """Task data whose cases are queries."""
+    """Task data that can recompute its queries for pictures."""
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute the query of a case. None if the case is not a query.
+        """Recompute the query that a key of `Cases` names. None if the key does not name a query.
 
         Without features, return only the pictures of the query and of its correct answers. If these pictures
         depend on the method, return None.
@@ -327,18 +343,24 @@ class ReplaysQueries(Protocol):
 
 @runtime_checkable
 class ReplaysFlow(Protocol):
-    """Task data whose cases are image pairs with a dense flow."""
+    """Task data that can recompute dense flows for pictures."""
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """Recompute the dense flow of a case. None if the case has no dense flow."""
+        """Recompute the dense flow of the image pair that a key of `Cases` names.
+
+        None if it has no dense flow.
+        """
 
     def flow_case(self, item: str) -> tuple[str, str] | None:
-        """Return scene and key of the case from image 1 to image 2 of an item. None if it is not scored."""
+        """Return scene and key of the flow from image 1 to image 2 of an item.
+
+        None if that flow is not scored.
+        """
 
 
 @runtime_checkable
 class DrawsMatches(Protocol):
-    """Task data whose cases are image pairs with matches."""
+    """Task data that can return the matches of its image pairs for pictures."""
 
     def drawable_pairs(self) -> Sequence[str]:
         """Return the names of the pairs that `draw_matches` accepts."""
@@ -347,12 +369,15 @@ class DrawsMatches(Protocol):
         """Return the matches of a pair together with its ground truth."""
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the name of the image pair of a case. None if the case is not an image pair."""
+        """Return the name of the image pair that a key of `Cases` names.
+
+        None if the key does not name a pair.
+        """
 
 
 @runtime_checkable
 class MakesOracle(Protocol):
-    """Task data that computes the features of the reference method `oracle` (family `pairs`)."""
+    """Task data that can compute the features of the reference method `oracle` (family `pairs`)."""
 
     def oracle_features(self, item: Item, noise_px: float) -> Arrays:
         """Return the true correspondences of an item with Gaussian noise of `noise_px` pixels."""

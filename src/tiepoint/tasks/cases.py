@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases (single queries or pairs) of a scene with their scores, and recomputed cases."""
+"""Cases: single queries or image pairs with their scores, and the data to draw them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Keys = NDArray[Any]
-"""Integers or texts."""
+"""Keys of cases: integers or texts."""
 WRONG_BELOW = 0.5
 """Threshold: a case with a lower score counts as wrong."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Queries or pairs of one scene and the scores of one method. All arrays have shape (n,).
+    """Queries or image pairs of one scene and the scores of one method. All arrays have shape (n,).
 
     `keys` are distinct numbers or names. A key identifies the same case for every method on this data and is
     part of URLs. `score` is 1 or 0 for a correct or wrong answer, the average precision of a query, or the
     accuracy of an image pair. It is NaN if the case has no score. `confidence` is the ratio of first to
     second distance; a small ratio means that the method is confident. It is None if the task defines no
-    confidence, and NaN for a case without a second distance. `description` returns the text of a key.
+    confidence, and NaN for a case without a second distance. `description` returns a text for a key.
 
     >>> cases = Cases(np.array([4, 7]), np.array([1.0, 0.0]), None, lambda key: f"patch {key}")
     >>> cases.label(1), cases.find("7"), cases.find("8")
@@ -54,12 +54,12 @@ class Cases:
         return self.description(str(self.keys[i]))
 
     def find(self, key: str) -> int | None:
-        """Return the row of a key. None if no case has this key."""
+        """Return the row of the case with a given key. None if no case has this key."""
         return row_of(self.keys, key)
 
 
 def row_of(keys: Keys, key: str) -> int | None:
-    """Return the row of a key. None if no case has this key. A key from a URL may be any text.
+    """Return the row of a key, which may be any text from a URL. None if no case has this key.
 
     >>> row_of(np.array([5, 7]), "7"), row_of(np.array([5, 7]), "x"), row_of(np.array(["x"]), "x")
     (1, None, 0)
@@ -90,7 +90,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class QueryCase:
-    """A recomputed query: its picture, its correct answers, and the candidates of smallest distance.
+    """Result of recomputing a query: its picture, its correct answers and its nearest candidates.
 
     `chosen` are the candidates of smallest distance, in ascending order. `right` are the correct candidates
     with their ranks, in the order of the task. `score` is computed from these ranks and should equal the
@@ -106,7 +106,7 @@ class QueryCase:
 
 @dataclass(frozen=True)
 class DenseCase:
-    """A recomputed flow between two images (h, w, 3), at the resolution of the flow.
+    """Result of recomputing a flow between two images (h, w, 3), at the resolution of the flow.
 
     `flow` (h, w, 2) is defined on the pixels of `source`. It is None if the method returned no flow. `truth`
     is the true flow in the same layout. `points` (q, 2) are keypoints of the source, `true_points` (q, 2)
@@ -123,7 +123,9 @@ class DenseCase:
 
 
 def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] = str) -> Cases:
-    """Return image pairs as cases with their accuracy. Average the values of a repeated name.
+    """Return image pairs as cases scored by accuracy. The values of a repeated name are averaged.
+
+    `shares` are (name, accuracy); `words` returns the description of a name.
 
     >>> cases = pair_cases([("b", 1.0), ("a", 0.25), ("b", 0.0)])
     >>> cases.keys.tolist(), cases.score.tolist()
@@ -152,13 +154,13 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return, for each distance in `own`, the share of `others` (m,) that are larger, or smaller.
+    """Return, for each distance in `own`, the share of distances in `others` that it ranks correctly against.
 
-    `others` must be in ascending order. Ties count half. Pairs of the same patch should have smaller
-    distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch, and larger
-    distances count. Otherwise `own` are pairs of different patches, and smaller distances count. An infinite
-    distance (a failed descriptor) is wrong for pairs of the same patch and correct for pairs of different
-    patches.
+    Use it to score pairs of patches: pairs of the same patch should have smaller distances than pairs of
+    different patches. With `nearer`, `own` are pairs of the same patch, and larger distances in `others` (m,)
+    count. Otherwise `own` are pairs of different patches, and smaller distances count. Ties count half.
+    `others` must be in ascending order. An infinite distance (a failed descriptor) is wrong for pairs of the
+    same patch and correct for pairs of different patches.
 
     >>> side_shares(np.array([1.0, 3.0, np.inf]), np.array([1.0, 2.0]), nearer=True).tolist()
     [0.75, 0.0, 0.0]
@@ -178,8 +180,8 @@ def nearest_candidates(
     """Return the nearest candidates of a query and all correct candidates, with rank and distance.
 
     `most` limits the number of nearest candidates. `values` (m,) determine the order: squared distances for
-    l2, distances otherwise, and infinity for failed descriptors. Tied candidates are listed by index and
-    share the mean of their ranks.
+    l2, distances otherwise, and infinity for failed descriptors. `right` are the indices of the correct
+    candidates. Tied candidates are listed by index and share the mean of their ranks.
 
     >>> near, rights = nearest_candidates(np.array([4.0, 1.0, 1.0]), [0], "p#{}".format, squared=True, most=1)
     >>> near[0].picture, near[0].rank, rights[0].rank, rights[0].distance
@@ -212,10 +214,10 @@ Size = tuple[int, int]
 class MatchedPair:
     """Matches of two images: `points0`, `points1` (n, 2) in pixels, first pixel's centre at (0, 0).
 
-    `measure` describes the errors `errors_px` (n,), which are None without ground truth. `F` maps points of
-    image 0 to epipolar lines in image 1. `H` maps points of image 0 to points of image 1. Either is None if
-    the ground truth does not define it. If an image file is missing, the image is None and its size (width,
-    height) is still known.
+    `measure` describes what the errors `errors_px` (n,) measure; they are None without ground truth. `F` maps
+    points of image 0 to epipolar lines in image 1. `H` maps points of image 0 to points of image 1. Each of F
+    and H is None if the ground truth does not define it. If an image file is missing, the image is None and
+    its size (width, height) is still known.
     """
 
     name: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Column = tuple[str, str]
-"""Metric and group of a score."""
+"""Name of a score: metric and group."""
 MAX_TABLE_COLUMNS = 10
 """Columns of a narrow table if the task does not specify its columns."""
 
@@ -23,7 +23,7 @@ UNITS = {
     "count": (1.0, "", "a count"),
     "level": (1.0, "", "a level"),
 }
-"""Display of a stored value by its unit: factor, symbol and name."""
+"""How a stored value is displayed, by its unit: factor, symbol and name."""
 POOLED_LIST = "it ranks the pairs of all scenes in one list, so what a unit adds depends on all others"
 COMPETING = "queries compete with distractors of all scenes, so one unit needs the features of all"
 METHOD_QUERIES = "its queries are the keypoints that a method finds, so the weights depend on the method"
@@ -95,7 +95,7 @@ SPAIR = """@article{min2019spair,
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """Description of a metric.
+    """Description of a metric for tables and reports.
 
     `words` describe the metric in a short phrase, without its unit and direction. If the phrase depends on
     the group of a score (for example on a threshold), `words` is a function of the group's parts. `short` is
@@ -122,7 +122,7 @@ class MetricInfo:
 
     @property
     def bounded(self) -> bool | None:
-        """Whether scores are between 0 and 1. None for fractions, where the values of the scenes decide."""
+        """Whether scores are between 0 and 1. None for fractions, for which the scene values decide."""
         return None if self.unit == "fraction" else False
 
     @property
@@ -157,13 +157,13 @@ class MetricInfo:
 
 
 def count(words: str) -> MetricInfo:
-    """Return the description of a count, for which neither direction is better."""
+    """Return the metric description of a count, for which neither direction is better."""
     return MetricInfo(words, unit="count", better=None)
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """Description of a task.
+    """Description of a task for tables and reports.
 
     Attributes:
         sentence: The question that the task answers.
@@ -172,7 +172,7 @@ class TaskInfo:
         columns: Metrics of a narrow table in order. If empty, the table shows all scores of group `all`.
         choose_columns: Function that selects the columns of a narrow table from those of a run. If None, the
             table uses `columns`.
-        replacements: For a column whose score has a caution, the column to show before it.
+        replacements: For a column whose score has a caution, the column that is shown instead if possible.
         summary_metrics: Metrics shown for each run in a list of runs. The default is the headline.
         other_names: Alternative metric names, mapped to the names used here.
         table_note: Details that the column names do not state.
@@ -184,10 +184,10 @@ class TaskInfo:
             computation of scores from records changes, increase `SCORING` instead.
         writing_options: Options that only affect written result files.
         printing_options: Options that only affect which score is printed first.
-        not_raceable: Reason why no score can be raced, for tasks without `HasUnitValues`.
+        not_raceable: Reason why methods cannot be raced on any score, for tasks without `HasUnitValues`.
         other_headlines: Scores by which runs without the headline are sorted, such as imported results.
         pictures_in_reports: Whether the HTML report may contain images of the dataset. False if the licence
-            does not allow to publish them.
+            does not permit publishing them.
     """
 
     sentence: str = ""
@@ -211,12 +211,12 @@ class TaskInfo:
 
 
 def metric_info(info: TaskInfo, metric: str) -> MetricInfo:
-    """Return the description of a metric. A metric without a description is a fraction."""
+    """Return the description of a metric. A metric without a description is displayed as a fraction."""
     return info.metrics.get(metric, MetricInfo())
 
 
 def metric_label(info: TaskInfo, metric: str, group: str) -> str:
-    """Return a metric name with the threshold of its score `all`, such as ``flow_accuracy T5``."""
+    """Return a metric name and the threshold that its score `all` uses, such as ``flow_accuracy T5``."""
     short = metric_info(info, metric).short if "threshold" not in group and "alpha" not in group else ""
     return f"{metric} {short}" if short else metric
 
@@ -258,7 +258,7 @@ def protocol_version(info: TaskInfo, protocol: str) -> int:
 
 
 def identity_options(info: TaskInfo, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are part of a run's identity."""
+    """Return the options that are part of a run's identity: all except those that affect only the display."""
     excluded = (*info.writing_options, *info.printing_options)
     return {name: value for name, value in options.items() if name not in excluded}
 
@@ -269,7 +269,7 @@ FIRST_PATCHES = MetricInfo(
 
 
 def ap_of_matches(by: str) -> MetricInfo:
-    """Return the metric description of nearest-neighbour average precision, ranked by `by`."""
+    """Return the description of an average precision over nearest neighbours that are ranked by `by`."""
     return MetricInfo(
         f"average precision of the nearest-neighbour matches ranked by {by}, every reference patch in the "
         "denominator, mean over image pairs"
@@ -286,7 +286,7 @@ FAMILIES = {
 """Families of tasks, in display order."""
 
 KINDS = {"i": "illumination", "v": "viewpoint"}
-"""Display names of scene kinds that have one-letter names."""
+"""Display names of scene kinds with one-letter names."""
 
 METRICS = {
     "aepe": "end-point error",
@@ -369,7 +369,7 @@ def short_title(metric: str) -> str:
 
 
 def group_title(group: str, threshold_unit: str = "%") -> str:
-    """Return a group as text, thresholds with their unit. Empty for the group `all`.
+    """Return a group of scores as text, thresholds with their unit. Empty for the group `all`.
 
     >>> group_title("all"), group_title("negatives=inter,noise=hard"), group_title("tau_px=5")
     ('', 'inter negatives, hard', 'at 5 px')
@@ -378,7 +378,7 @@ def group_title(group: str, threshold_unit: str = "%") -> str:
 
 
 def kind_title(kind: str) -> str:
-    """Return the display name of a scene kind: `v` is "viewpoint". Unknown kinds stay unchanged.
+    """Return the display name of a scene kind: `v` is "viewpoint". Unknown kinds are unchanged.
 
     >>> kind_title("v"), kind_title("JODS")
     ('viewpoint', 'JODS')

@@ -34,14 +34,14 @@ class TaskOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     only_under: ClassVar[Mapping[str, str]] = {}
-    """The only protocol that an option affects, by option name. Other options affect all protocols."""
+    """Options that affect only one protocol, by option name. Other options affect all protocols."""
 
     exact_alone: ClassVar[Mapping[str, Any]] = {}
-    """Option values that are invalid under the legacy protocols, by option name."""
+    """Option values that only `exact` allows, by option name."""
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Raise an error for non-default options that have no effect under the requested protocols."""
+        """Raise an error for options that the user set but that no requested protocol uses."""
         if not (cls.only_under or cls.exact_alone):
             return
         chosen = cls.parse(task, given)
@@ -64,8 +64,8 @@ class TaskOptions(BaseModel):
     def parse(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
         """Parse options given by a user. None means that the option was not given.
 
-        All problems are raised as one error. If the caller passes `checks`, they are collected there instead,
-        and invalid options take their defaults.
+        All problems are raised as one error. If the caller passes `checks`, the problems are collected there
+        instead, and invalid options take their defaults.
         """
         own = ErrorCollector() if checks is None else checks
         known = {name: value for name, value in given.items() if value is not None}
@@ -150,7 +150,7 @@ def parse_list(value: Any) -> Any:
 
 
 def parse_word(value: Any) -> Any:
-    """Return a number or Boolean as the text it was written as. Other values stay unchanged.
+    """Return a number or Boolean as the text that the user wrote. Other values are unchanged.
 
     >>> parse_word(7), parse_word(True), parse_word("a")
     ('7', 'true', 'a')
@@ -164,7 +164,7 @@ def _names(value: Any) -> Any:
 
 def _folder(value: Any) -> Path:
     if not Path(value).is_dir():
-        raise ValueError(f"the folder of task files {value} does not exist")
+        raise ValueError(f"the folder of task files {value} does not exist; correct the path")
     return Path(value)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts of labelled pairs by scene and distance bin, for intervals of pooled scores."""
+"""Counts of labelled pairs by scene and distance bin, from which intervals of pooled scores are computed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from ..core.scores import PooledBins
 BINS = 128
 """Number of bins. With a million pairs, binning changes AUC by 2e-5, and AP and FPR95 by 2e-4."""
 FAST_BINS = 64
-"""Number of bins of `fast_bins`. Binning changes AUC and AP by < 1e-3; intervals correct for this.
-"""
+"""Number of bins of `fast_bins`. Binning changes AUC and AP by < 1e-3; intervals correct for this."""
 _DENSE = 1 << 22
 """Largest number of counters allocated densely, for all combinations of scene pairs and bins."""
 _SHIFT = 11
@@ -35,12 +34,12 @@ def pooled_bins(
     *,
     bins: int = BINS,
 ) -> list[PooledBins]:
-    """Return one `PooledBins` per statistic, all with the same counts.
+    """Count positive and negative pairs by scene and distance bin. Return one `PooledBins` per statistic.
 
-    Half of the bin edges are quantiles of the positives, the other half are quantiles of the negatives. The
-    edges therefore resolve both ends of the ranking. Tied distances are never split. A positive pair counts
-    for the scene of its first patch, a negative pair for both of its scenes. Scenes without pairs are
-    excluded.
+    All statistics get the same counts. Half of the bin edges are quantiles of the positives, the other half
+    are quantiles of the negatives. The edges therefore resolve both ends of the ranking. Tied distances are
+    never split. A positive pair counts for the scene of its first patch, a negative pair for both of its
+    scenes. Scenes without pairs are excluded.
     """
     share = np.linspace(0.0, 1.0, bins // 2 + 1)[1:]
     parts = [np.quantile(d, share, method="inverted_cdf") for d in (distances[labels], distances[~labels])]
@@ -89,8 +88,8 @@ def _table(index: NDArray[Any], scene: NDArray[Any], count: int, width: int) -> 
 def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
     """Map distances to integers that preserve their order, with a relative resolution of 1/4096.
 
-    The integers are the leading bits of the distance in single precision. They allow binning of millions of
-    distances without sorting or searching.
+    The integers are the leading bits of the distance in single precision. They make it possible to bin
+    millions of distances without sorting or searching.
 
     >>> distance_cells(np.array([-np.inf, 0.0, 1.0, 1.0001, 1.01, np.inf])).tolist()
     [0, 0, 520192, 520192, 520232, 1044480]
@@ -101,7 +100,7 @@ def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def bin_table(positives: NDArray[np.int32], negatives: NDArray[np.int32], bins: int) -> NDArray[np.int16]:
-    """Return the bin of every integer from `distance_cells`.
+    """Return the bin index of every integer that `distance_cells` can return.
 
     Half of the bin edges are quantiles of the positives, the other half are quantiles of the negatives.
     """
@@ -127,7 +126,7 @@ def fast_bins(
     *,
     bins: int = FAST_BINS,
 ) -> dict[str, PooledBins]:
-    """Return the bins of `auc` and `fpr95` (all positives) and of `ap` (only the first `few` positives).
+    """Return the bins for `auc` and `fpr95` (all positives) and for `ap` (only the first `few` positives).
 
     Args:
         positives: (p,) integers from `distance_cells` of the positive pairs, in file order.
@@ -137,7 +136,7 @@ def fast_bins(
         scene_b: (n,) scene of the second patch of each negative pair.
         few: Number of positive pairs in the imbalanced list.
         scenes: Names of the scenes. Scenes without pairs are excluded.
-        kinds: Stratum of each scene.
+        kinds: Kind of each scene, by which intervals are stratified.
         bins: Approximate number of bins.
     """
     table = bin_table(positives, negatives, bins)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tasks of dense correspondence: TSS, flow, transferred keypoints."""
+"""Tasks of dense correspondence: flow on TSS and other data, and keypoints transferred by a flow."""

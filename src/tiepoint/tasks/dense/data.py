@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of `dense/flow` and `dense/pck`: directed image pairs."""
+"""Data of `dense/flow` and `dense/pck`: image pairs in one or both directions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Compare = Callable[[DensePair, Flow | None, Any], Records]
 
 
 class OpenDense(BaseTaskData):
-    """Data of a dense task: items are image pairs, units are directed pairs."""
+    """Data of a dense task. Items are image pairs; units are pairs in one direction (directed pairs)."""
 
     def __init__(self, data: Path, options: Any, task: str, needs: str, compare: Compare) -> None:
         self.options = options
@@ -49,7 +49,8 @@ class OpenDense(BaseTaskData):
             broken = [b for b in broken if b.kind in self.options.kinds]
         if broken and self.options.strict_truth:
             raise ProblemsError(
-                f"unusable pairs in {data} ({ALLOW} excludes them)", [b.reason for b in broken]
+                f"unusable pairs in {data}; repair them or exclude them with {ALLOW}",
+                [b.reason for b in broken],
             )
         if not self.pairs:
             raise InputError(f"{task}: no pair in {data} has {needs} as ground truth; choose another dataset")
@@ -64,7 +65,7 @@ class OpenDense(BaseTaskData):
         return [Item(key, pair.content()) for key, pair in self._items.items()]
 
     def pair_truths(self) -> Sequence[PairTruth]:
-        """Return all image pairs, with homographies that flows were computed from."""
+        """Return all image pairs, with the homographies from which true flows were computed."""
         return [pair.truth() for pair in self._items.values()]
 
     @cached_property
@@ -78,7 +79,7 @@ class OpenDense(BaseTaskData):
 
     @cached_property
     def data_hash(self) -> str:
-        """Hash of all images and all truth."""
+        """Hash of all images and all ground truth."""
         return hash_json([[p.key, p.content(), p.truth_content] for p in self.pairs])
 
     def read_item(self, key: str) -> Any:
@@ -91,13 +92,13 @@ class OpenDense(BaseTaskData):
         return None if pair is None else (pair.scene, pair.key)
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return (height, width) of image 1 and image 2."""
+        """Return the sizes (height, width) of image 1 and image 2 of an item."""
         pair = self._items[item]
         source, target = pair.sizes()
         return (source, target) if pair.direction == 1 else (target, source)
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """Recompute a directed pair: its images, flow and truth at the resolution of the source."""
+        """Recompute a directed pair: its images, flow and true flow at the resolution of the source."""
         pair = self._units.get(key)
         if pair is None:
             return None
@@ -113,7 +114,7 @@ class OpenDense(BaseTaskData):
         return DenseCase(*images, flow, None, points[real], true[real], found)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one directed pair.
+        """Compute the result records of one directed pair.
 
         With `strict_truth`, unreadable ground truth raises an error. Otherwise the pair is excluded.
         """
@@ -124,22 +125,22 @@ class OpenDense(BaseTaskData):
             return self._compare(pair, flow, self.options)
         except FormatError as e:
             if self.options.strict_truth:
-                raise InputError(f"{e} ({ALLOW} excludes this pair)") from e
+                raise InputError(f"{e}; repair the ground truth or exclude this pair with {ALLOW}") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
 
 
 class PairTask(DenseTask):
-    """Base class of the tasks on directed pairs. `truth` names the required ground truth."""
+    """Base class of the tasks on directed image pairs. `truth` names the required ground truth."""
 
     truth: ClassVar[str]
 
     def compare_pair(self, pair: DensePair, flow: Flow | None, options: Any) -> Records:
-        """Compute the records of one directed pair. `flow` is None if the method returned no flow."""
+        """Compute the result records of one directed pair. `flow` is None if the method returned no flow."""
         raise NotImplementedError
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-        """Return the scores of one group of records."""
+        """Return the scores of one subset or class; `parts` are the parts of their group name."""
         raise NotImplementedError
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
@@ -148,7 +149,7 @@ class PairTask(DenseTask):
         return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison that all protocols share."""
+        """Return the name of the comparison, which all protocols share."""
         super().comparison(protocol)
         return self.name.replace("/", "-")
 
@@ -182,18 +183,21 @@ class PairTask(DenseTask):
         protocol: str,
         parts: Mapping[str, str],
     ) -> UnitWeights:
-        """Return weights per pair, or per point. Pairs without keypoints do not count."""
+        """Return the weights of a mean per pair or per point. Pairs without keypoints have no weight."""
         per_point = parts.get("per") == "point"
         chosen = sizes if per_point else dict.fromkeys(sizes, 1.0)
         return unit_weights(units, chosen, unit="directed pair")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group name for a single pair: `per=pair`, and without the kind of scenes."""
+        """Return the group name for the score of one pair: with `per=pair`, and without the kind of scene."""
         parts = {k: v for k, v in group_parts(group).items() if k != "kind"}
         return group_name(**{**parts, "per": "pair"} if "per" in parts else parts)
 
     def share(self, record: Records) -> float | None:
-        """Return the accuracy of a directed pair at the headline threshold. None if not scored."""
+        """Return the accuracy of a directed pair at the headline threshold.
+
+        None if the pair is not scored.
+        """
         raise NotImplementedError
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
@@ -209,7 +213,7 @@ class PairTask(DenseTask):
         return pair_cases(shares) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return warnings about missing data, with counts of directed pairs."""
+        """Return warnings about missing ground truth and missing flows, with counts of directed pairs."""
         found = []
         truths = [r for r in records if "no_truth" in r.meta]
         if truths:
@@ -224,7 +228,7 @@ class PairTask(DenseTask):
         return found
 
     def check_results(self, opened: OpenDense, results: Path) -> list[str]:
-        """Return warnings about a results folder: pairs without a folder, folders without ground truth.
+        """Return warnings about a results folder: pairs without results, and results without ground truth.
 
         Raises:
             InputError: The path is not a folder, contains no pair of the dataset, or contains pairs whose
@@ -239,7 +243,7 @@ class PairTask(DenseTask):
 
 
 def _points(pair: DensePair) -> float:
-    """Return the number of true keypoints of a pair, without padding. 1 if it has none to transfer."""
+    """Return the number of true keypoints of a pair, without padding; 1 if the pair has no keypoint data."""
     if pair.points is None:
         return 1.0
     source, target = pair.points()
@@ -247,12 +251,16 @@ def _points(pair: DensePair) -> float:
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
-    """Return the flow of one direction at the size of its source image. None if it is missing."""
+    """Return the flow of a directed pair at the size of its source image. None if the flow is missing.
+
+    Raises:
+        InputError: The result is invalid or missing, and `missing` is `error`.
+    """
     own, other = f"flow{pair.direction}", f"flow{3 - pair.direction}"
     if result.problems or own not in result.arrays:
         if missing == "error":
             why = "; ".join(result.problems) or f"{own} is missing"
-            raise InputError(f"{pair.item}: {why}; to accept missing flows, pass {ALLOW}")
+            raise InputError(f"{pair.item}: {why}; add the result, or accept missing flows with {ALLOW}")
         if own not in result.arrays:
             return None
     source, target = pair.sizes()
@@ -266,7 +274,7 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
 
 
 def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, Any]:
-    """Build the record header of a pair: scene, kind, name, handling of missing results, and `extra`."""
+    """Return the metadata of a pair's records: scene, kind, name, missing results, and `extra`."""
     base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options.missing}
     return {**base, **extra}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options and result files that all dense tasks share."""
+"""Options, and writing of result files, that all dense tasks share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..unit_values import MeansOfUnits, not_raceable
 from .protocols import RULES
 
 ALLOW = '`missing="skip"` or `missing="zero"`'
-"""Hint for error messages about missing files."""
+"""Option values that accept missing files, quoted in error messages."""
 ENDPOINT_ERROR = MetricInfo(
     "mean distance from the true position over the pixels where both flows are known, mean over flows",
     unit="px",
@@ -34,7 +34,7 @@ class DenseOptions(TaskOptions):
     """Options of every dense task."""
 
     missing: Literal["error", "skip", "zero"] = "zero"
-    """Handling of missing results: count them as 0 (`zero`), exclude them (`skip`), or stop with an error."""
+    """Handling of missing results: count them as 0 (`zero`), exclude them (`skip`), or stop (`error`)."""
 
     @property
     def strict_truth(self) -> bool:
@@ -50,7 +50,7 @@ class PairOptions(DenseOptions):
 
 
 def mean_note(n: int, total: int, what: str, *, reason: str = "") -> str | None:
-    """Return the note of a mean over `n` of `total` values. None if the mean includes all values.
+    """Return a note for a mean over only `n` of `total` values. None if the mean includes all values.
 
     >>> mean_note(7, 8, "flows"), mean_note(8, 8, "flows"), mean_note(0, 8, "flows")
     ('caution: mean of 7 of 8 flows', None, '8 of 8 flows left out')
@@ -63,7 +63,7 @@ def mean_note(n: int, total: int, what: str, *, reason: str = "") -> str | None:
 def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:
     """Return warnings about pairs that were excluded because of their ground truth.
 
-    Only the first `shown` problems are listed; further problems are counted.
+    Only the first `shown` problems are listed; the number of further problems follows.
 
     >>> excluded_pairs_notes(["a: x is missing", "b: x is missing"], shown=1)
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
@@ -81,10 +81,10 @@ def write_pair(
     sizes: tuple[tuple[int, int], tuple[int, int]] | None = None,
     rule: str = "exact",
 ) -> Path:
-    """Write the results of a method on a pair in the kit's layout and return the folder.
+    """Write the results of a method for one pair in the layout of the TSS kit and return the folder.
 
-    If the method did not return both masks, the function writes estimated masks. As in the protocol, they are
-    estimated from the consistency of the two flows, after resizing the flows to `sizes` (height, width).
+    If the method did not return both masks, the function writes estimated masks. As in the protocol, masks
+    are estimated from the consistency of the two flows, after resizing the flows to `sizes` (height, width).
     """
     folder = Path(root) / key
     made = dict(arrays)
@@ -98,7 +98,7 @@ def write_pair(
 
 
 def chosen_protocol(protocols: Sequence[str]) -> str:
-    """Return the protocol whose result files are written: `tss-cpp` if requested, else the first one.
+    """Return the protocol whose rules result files follow: `tss-cpp` if requested, else the first one.
 
     >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
     ('tss-cpp', 'exact')
@@ -112,19 +112,20 @@ class DenseTask(MeansOfUnits, BaseTask):
     family = "dense"
 
     def refuse_skipping(self, missing: str) -> None:
-        """Raise an error if missing flows are skipped, because the mean then depends on the method."""
+        """Raise an error if missing flows are skipped, because then each method has its own mean."""
         if missing == "skip":
             raise not_raceable(
                 self.name,
                 "every score",
                 "all",
-                "`missing=skip` averages only the pairs that a method returned",
+                "`missing=skip` averages only the pairs that a method returned; choose another value of "
+                "`missing`",
             )
 
     result_forms = ("final",)
 
     def results_form(self, opened: Any) -> str:
-        """Return the only form, `final`."""
+        """Return the name of the only layout, `final`."""
         return "final"
 
     def write_results(

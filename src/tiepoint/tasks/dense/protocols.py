@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow conventions of the dense protocols."""
+"""Flow conventions of each dense protocol."""
 
 from __future__ import annotations
 

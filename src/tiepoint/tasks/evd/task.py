@@ -41,7 +41,7 @@ LIMIT_PX = 20.0
 THRESHOLDS_PX = LIMIT_PX ** (np.arange(10) / 9)
 LABELS = tuple(f"{t:.4g}" for t in THRESHOLDS_PX)
 EXAMPLE = HomographyEstimator("opencv", 0.5, 0.999, 100_000, method="USAC_MAGSAC")
-"""Estimator used in the tool's examples."""
+"""Estimator used in the examples of the original tool."""
 
 
 class EvdOptions(SeededOptions):
@@ -49,7 +49,10 @@ class EvdOptions(SeededOptions):
 
 
 class EvdHomography(PairsTask):
-    """Homographies returned by a method or estimated from its matches, scored on the area in both images."""
+    """Task `evd/homography`: homographies of a plane, scored by their error in the commonly visible area.
+
+    A method returns a homography, or matches from which homographies are estimated.
+    """
 
     name = "evd/homography"
     needs = "homography"
@@ -84,7 +87,7 @@ class EvdHomography(PairsTask):
     )
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Compute the error of every estimated homography."""
+        """Compute the result records of a pair: the error of every estimated homography."""
         pair, H = truth.pair, np.asarray(truth.annotations["H"], np.float64)
         found = homographies(pair, arrays, options, comparison)
         tool = comparison == TOOL
@@ -100,7 +103,7 @@ class EvdHomography(PairsTask):
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         if not records:
             return []
@@ -114,11 +117,11 @@ class EvdHomography(PairsTask):
         return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about pairs without H."""
+        """Return a warning about pairs without an estimated homography."""
         return without_model(records, "homography under some seed")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the mean recall of each pair, for galleries."""
+        """Return the mean recall of each pair, for galleries of pictures."""
         for r in records:
             yield str(r.meta["pair"]), float(recall_of(np.asarray(r["error_px"])).mean())
 
@@ -126,7 +129,7 @@ class EvdHomography(PairsTask):
 def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
     """Return the homography that the method provides, or homographies estimated from its matches.
 
-    The protocol of the tool computes one estimate, and `exact` computes one per seed.
+    The tool's protocol needs one estimate; `exact` needs one for each seed.
     """
     if comparison == TOOL and "H" not in arrays:
         matches = matches_of(arrays, pair.name)
@@ -135,7 +138,7 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
 
 
 def recall_of(errors: Floats) -> Floats:
-    """Return whether each error is within each of the ten thresholds, (…, 10).
+    """Return whether each error is within each of the ten thresholds, as 0 or 1 (…, 10).
 
     >>> recall_of(np.array([5.2])).tolist()
     [[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]]
@@ -144,9 +147,9 @@ def recall_of(errors: Floats) -> Floats:
 
 
 def log_area(errors: Floats) -> Floats:
-    """Return 1 - log(e)/log(20), clipped to [0, 1].
+    """Return 1 - log(e)/log(20) for errors e in pixels, clipped to [0, 1].
 
-    This is the share of thresholds that exceed the error e, with thresholds from 1 to 20 px on a logarithmic
+    This is the share of thresholds that exceed the error, with thresholds from 1 to 20 px on a logarithmic
     scale.
 
     >>> log_area(np.array([0.5, 20**0.5, 30.0, np.inf])).round(12).tolist()

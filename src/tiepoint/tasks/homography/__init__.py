@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `homography/pairs`, and what it shares with `mmim/homography`."""
+"""Task `homography/pairs`, and code that it shares with `mmim/homography`."""

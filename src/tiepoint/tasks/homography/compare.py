@@ -25,7 +25,7 @@ from ..pairs.score import model_facts, pair_facts
 
 Floats = NDArray[np.float64]
 MATCH_PX = (1, 3, 5)
-"""Distances up to which a match is correct."""
+"""Distances in pixels up to which a match is correct."""
 
 
 def exact_homographies(pair: ImagePair, arrays: Arrays, options: Any) -> list[HomographyEstimate]:
@@ -49,7 +49,7 @@ def given_homography(arrays: Arrays) -> HomographyEstimate:
 
 
 def compare_exact(truth: PairTruth, arrays: Arrays, options: Any) -> Records:
-    """Compute the errors of the homographies of every seed under `exact`."""
+    """Compute the result records of a pair under `exact`: the errors of the homographies of every seed."""
     found = exact_homographies(truth.pair, arrays, options)
     size = truth.pair.sizes()[0]
     ok = [h.ok and is_usable(h.H, size) for h in found]
@@ -79,7 +79,7 @@ def model_columns(models: Sequence[Floats], ok: Sequence[bool]) -> dict[str, NDA
 
 
 def landmark_errors(models: Sequence[Floats], ok: Sequence[bool], landmarks: Floats | None) -> Floats:
-    """Return the mean landmark distance of each model; infinite for failures, NaN without landmarks."""
+    """Return the mean landmark distance of each homography; inf if `ok` is false, NaN without landmarks."""
     if landmarks is None or not len(landmarks):
         return np.full(len(models), np.nan)
     errors = [
@@ -92,7 +92,7 @@ def landmark_errors(models: Sequence[Floats], ok: Sequence[bool], landmarks: Flo
 def plane_meta(
     truth: PairTruth, arrays: Arrays, found: Sequence[HomographyEstimate], *, behind: bool = False
 ) -> dict[str, Any]:
-    """Return the record header: facts of pair and models, truth, floor, and numbers of correct matches.
+    """Return the metadata of a pair's records: facts about pair, homographies, truth and correct matches.
 
     With `behind`, points behind the camera count as if they were in front of it.
     """
@@ -111,7 +111,10 @@ def plane_meta(
 
 
 def _within(H: Floats, arrays: Arrays, pair: ImagePair, *, behind: bool) -> list[int] | None:
-    """Return the numbers of matches within each distance of their true position. None without matches."""
+    """Return how many matches lie within each distance of `MATCH_PX` of their true position.
+
+    None without matches. With `behind`, points behind the camera count as if they were in front of it.
+    """
     if "points0" not in arrays and "flow" not in arrays:
         return None
     matches = matches_of(arrays, pair.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of homography tasks under `exact`: areas under corner and landmark errors, matches, failures."""
+"""Scores of homography tasks under `exact`: areas under recall curves of errors, matches, failures."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .compare import MATCH_PX
 
 Floats = NDArray[np.float64]
 Mean = Callable[[str, Sequence[Records], Floats, str], Score]
-"""Function that averages one value per record to a score: (metric, records, values, group)."""
+"""Function that averages one value per record to a score. Arguments: metric, records, values, group."""
 
 MMA_PX = 3
-"""Threshold of the score `mma` of group `all`."""
+"""Distance in pixels of the score `mma` in the group `all`."""
 
 _AREA = "share of the area under the recall curve of {} up to {} px, exact; a failure counts 0"
 
 
 def metrics_of(headline_px: int) -> dict[str, MetricInfo]:
-    """Return the descriptions of the metrics, for a task with this threshold in its headline."""
+    """Return the descriptions of the metrics, for a task with a given headline threshold."""
 
     def area(of: str) -> MetricInfo:
         return MetricInfo(
@@ -92,7 +92,7 @@ def score_exact(
 
     Args:
         records: Records of the pairs.
-        thresholds: Thresholds in pixels of the areas.
+        thresholds: Thresholds in pixels up to which the area under the recall curve is computed.
         headline: Threshold of the scores of group `all`.
         mean: Function that averages over pairs.
         keys: Properties of pairs by which scores are grouped.
@@ -120,7 +120,7 @@ def _areas(
     mean: Mean,
     parts: Mapping[str, str],
 ) -> list[Score]:
-    """Return the areas of one group: by corners if H is known, by landmarks if there are any."""
+    """Return the area scores of one group, for corner errors and landmark errors where they are known."""
     made = []
     for metric, column in (("auc", "error_px"), ("landmark_auc", "landmark_px")):
         errors = errors_of(records, column)
@@ -140,14 +140,17 @@ def errors_of(records: Sequence[Records], column: str) -> Floats:
 
 
 def shares_of(errors: Floats, t: float) -> Floats:
-    """Return max(0, 1 - e/t) of each error, 0 for failures. NaN stays NaN: the pair has no such truth."""
+    """Return max(0, 1 - e/t) of each error: 0 for failures, NaN for pairs without this ground truth."""
     return np.where(np.isnan(errors), np.nan, auc_shares(errors, t))
 
 
 def area_score(
     metric: str, records: Sequence[Records], errors: Floats, t: int, group: str, mean: Mean
 ) -> Score:
-    """Return the area of a table of errors at a threshold, with a caution if the truth is less precise."""
+    """Return the area score of a table of errors at threshold t in pixels.
+
+    The score gets a caution if the ground truth is less precise than the threshold.
+    """
     made = mean(metric, records, shares_of(errors, t).mean(axis=0), group)
     floors = _floors(records)
     known = floors[np.isfinite(floors)]
@@ -162,7 +165,7 @@ def _floors(records: Sequence[Records]) -> Floats:
 
 
 def seed_spread(records: Sequence[Records], errors: Floats, t: int, mean: Mean) -> list[Score]:
-    """Return standard deviation, minimum and maximum of `auc` over the seeds of the estimator."""
+    """Return the standard deviation, minimum and maximum of `auc` over the seeds of the estimator."""
     if len(errors) < 2:
         return []
     by_seed = np.array([mean("auc", records, shares_of(row, t), "all").value for row in errors])
@@ -171,7 +174,7 @@ def seed_spread(records: Sequence[Records], errors: Floats, t: int, mean: Mean) 
 
 
 def median_scores(records: Sequence[Records], group: str) -> list[Score]:
-    """Return the medians over pairs of corner error, landmark error and floor, where they are known."""
+    """Return the medians over pairs of corner error, landmark error and precision of the truth, if known."""
     made = []
     for metric, column in (("corner_px", "error_px"), ("landmark_px", "landmark_px")):
         errors = np.median(errors_of(records, column), axis=0)
@@ -186,7 +189,7 @@ def median_scores(records: Sequence[Records], group: str) -> list[Score]:
 
 
 def match_scores(records: Sequence[Records], mean: Mean, group: str = "all") -> list[Score]:
-    """Return `mma` at each distance. Empty if the method gives homographies without matches."""
+    """Return `mma` (share of correct matches) at each distance. Empty for methods without matches."""
     known = [r for r in records if r.meta["within"] is not None]
     if not known:
         return []
@@ -203,7 +206,7 @@ def match_scores(records: Sequence[Records], mean: Mean, group: str = "all") -> 
 def _by_property(
     records: Sequence[Records], thresholds: Sequence[int], headline: int, mean: Mean, keys: Sequence[str]
 ) -> list[Score]:
-    """Return the areas and medians of pairs by property, such as category."""
+    """Return the areas and medians of groups of pairs with equal properties, such as category."""
     made = []
     for key in keys or sorted({k for r in records for k in r.meta["facts"]}):
         values = [str(r.meta["facts"].get(key, "")) for r in records]
@@ -216,7 +219,7 @@ def _by_property(
 
 
 def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
-    """Return the area and the floor of each pair."""
+    """Return the area and the precision of the ground truth of each pair."""
     has_corners = [not np.isnan(r["error_px"]).any() for r in records]
     found = [
         Score("auc" if corners else "landmark_auc", group_name(pair=name), value, 1)
@@ -230,7 +233,7 @@ def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
 
 
 def pair_areas(records: Sequence[Records], headline: int) -> list[tuple[str, float]]:
-    """Return the area of each pair, by corners or else by landmarks, mean over seeds."""
+    """Return (pair, area), averaged over seeds: of corner errors, or else of landmark errors."""
     corner, marks = errors_of(records, "error_px"), errors_of(records, "landmark_px")
     values = shares_of(np.where(np.isnan(corner), marks, corner), headline).mean(axis=0)
     return [(str(r.meta["pair"]), float(v)) for r, v in zip(records, values, strict=True)]

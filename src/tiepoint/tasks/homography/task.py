@@ -62,7 +62,10 @@ class PlaneTask(PairsTask):
     )
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """Return the pairs with image 1 turned and mirrored. Refuse unusable true homographies."""
+        """Return the pairs with image 1 mirrored and turned.
+
+        Raise an error for unusable true homographies.
+        """
         problems = plane_problems(data.truths)
         if problems:
             raise ProblemsError(data.what, problems)
@@ -71,7 +74,7 @@ class PlaneTask(PairsTask):
         return replace(data, truths=turned)
 
     def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
-        """Return a warning about thresholds below the residual of the true homographies."""
+        """Return a warning about thresholds that are below the residual error of the true homographies."""
         floors = np.array([floor_px(truth) for truth in opened.pair_truths()])
         known = floors[np.isfinite(floors)]
         low = [t for t in self.thresholds if (known > t).any()]
@@ -84,7 +87,7 @@ class PlaneTask(PairsTask):
         )
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Compute the errors of every estimated homography."""
+        """Compute the result records of a pair: the errors of every estimated homography."""
         return compare_exact(truth, arrays, options)
 
     def unit_facts(self, opened: OpenPairs) -> Mapping[str, UnitFacts]:
@@ -109,17 +112,17 @@ class PlaneTask(PairsTask):
         return super().unit_weights(own, protocol, metric, group)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about pairs without a homography."""
+        """Return a warning about pairs without an estimated homography."""
         return without_model(records, "usable homography under some seed")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the area of each pair, for galleries."""
+        """Return the area under the recall curve of each pair, for galleries of pictures."""
         if records:
             yield from pair_areas(records, self.headline_px)
 
 
 class HomographyPairs(PlaneTask):
-    """Homographies of a user's own pairs, scored on corners, landmarks and matches."""
+    """Task `homography/pairs`: homographies of your own pairs, scored on corners, landmarks and matches."""
 
     name = "homography/pairs"
     info = TaskInfo(
@@ -133,7 +136,7 @@ class HomographyPairs(PlaneTask):
     )
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores, using only the records."""
+        """Compute the scores from the records alone."""
         self.comparison(protocol)
         return with_protocol(score_exact(records, THRESHOLDS_PX, HEADLINE_PX), protocol)
 

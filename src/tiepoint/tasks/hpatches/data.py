@@ -40,8 +40,7 @@ class HPatchesOptions(TaskOptions):
     """Options of all 2017 tasks."""
 
     split: str | None = None
-    """Name of the split. The default is `full` if the dataset is complete, else all sequences of the dataset.
-    """
+    """Name of the split. The default is `full` for a complete dataset, else all sequences of the dataset."""
 
     tasks: Folder | None = None
     """Folder with task files and ``splits.json`` (directly or in ``splits``). Without files, lists are
@@ -51,8 +50,8 @@ class HPatchesOptions(TaskOptions):
 def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
     """Return the split to use and warnings about it.
 
-    Without a name, the split is `full` if the dataset has all its sequences, else every sequence of the
-    dataset.
+    If the option names none, the split is `full` if the dataset has all its sequences, else every sequence of
+    the dataset.
     """
     known = known_splits(data, None if options.tasks is None else splits_file(options.tasks))
     if options.split is not None:
@@ -85,7 +84,7 @@ class DatasetSplit:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Images other than the reference, sorted by noise level: e1 to e5, then h1 and so on."""
+        """Names of all images except the reference, sorted by noise level: e1 to e5, then h1 and so on."""
         return tuple(f"{NOISES[n]}{k}" for n in self.noises for k in range(1, self.levels + 1))
 
     @property
@@ -97,7 +96,7 @@ class DatasetSplit:
 def open_setting(
     task: str, data: Path, model: type[Chosen], options: Mapping[str, Any], problems: list[str]
 ) -> tuple[DatasetSplit, Chosen]:
-    """Open a dataset under user options; report all problems in one error."""
+    """Open a dataset with user options. Add the problems found to `problems` and raise all as one error."""
     checks = ErrorCollector()
     chosen = model.parse(task, options, checks)
     setting = checks.call(setting_of, data, chosen, problems)
@@ -106,7 +105,7 @@ def open_setting(
 
 
 def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> DatasetSplit:
-    """Open a dataset with options. Append problems of the split to `problems` instead of raising them.
+    """Open a dataset with parsed options. Problems of the split are added to `problems`, not raised.
 
     The returned split excludes missing sequences, so that other checks can continue.
     """
@@ -134,7 +133,10 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Dat
 
 
 def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
-    """Return the number of consecutive images e1, e2, … that all sequences have, at most five."""
+    """Return how many consecutive images e1, e2, … all sequences have, at most five.
+
+    `letter` is e, h or t.
+    """
     for k in range(1, LEVEL_IMAGES + 1):
         if any(f"{letter}{k}" not in data.images(s) for s in sequences):
             return k - 1
@@ -142,7 +144,7 @@ def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int
 
 
 def raise_problems(data: Path, problems: Sequence[str]) -> None:
-    """Raise all problems as one error."""
+    """Raise one error that lists all problems, if there are any."""
     if problems:
         raise ProblemsError(f"dataset {data}", problems)
 
@@ -156,7 +158,7 @@ def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray
 
 
 def max_mapped_images() -> int:
-    """Return the maximum number of memory-mapped images. Each mapped image keeps one file open."""
+    """Return how many images may be memory-mapped at once. Each mapped image keeps one file open."""
     try:
         import resource
     except ImportError:
@@ -204,7 +206,7 @@ def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
-    """Build the header of records. `squared` states that l2 distances are stored squared."""
+    """Return the metadata that all records share. `squared` states that l2 distances are stored squared."""
     return {
         "task": task,
         "scenes": list(scenes),
@@ -225,31 +227,34 @@ class HPatchesTask(BaseTask):
     scoring: ModuleType
 
     def comparison(self, protocol: str) -> str:
-        """Return the comparison that all protocols share."""
+        """Return the name of the comparison, which all protocols share."""
         hpatches_rules(protocol)
         return COMPARISON
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol. Imported results have one fixed protocol."""
+        """Compute the scores under a protocol.
+
+        Imported results can be scored only under their own protocol.
+        """
         rules = hpatches_rules(protocol)
         imported: list[Score] | None = self.scoring.score_imported(records, protocol)
         return self.scoring.score(records, rules, protocol) if imported is None else imported
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the patches, queries or pairs of a sequence as cases."""
+        """Return the patches, queries or pairs of a sequence with their scores."""
         found: Cases | None = self.scoring.cases(records, scene)
         return found
 
 
 Answer = Callable[[str, str, Features | None], QueryCase | None]
-"""Function that recomputes a case. Arguments: scene, key, features."""
+"""Function that recomputes a query or pair for pictures. Arguments: scene, key, features."""
 
 
 class OpenHPatches(BaseTaskData):
     """Data of a 2017 task. `compare_one(unit, features)` computes the records of a unit.
 
-    `content` is the source of the pair or query lists, None for matching. `answer` recomputes a case.
-    `side_by_side` states whether several threads may call `compare_one` at the same time.
+    `content` is the source of the pair or query lists, None for matching. `answer` recomputes a query or
+    pair. `side_by_side` states whether several threads may call `compare_one` at the same time.
     """
 
     def __init__(
@@ -278,7 +283,7 @@ class OpenHPatches(BaseTaskData):
         return self.setting.data.read(key)
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute a case of a sequence."""
+        """Recompute the query or pair of a sequence that a key of `Cases` names."""
         return self._answer(scene, key, features)
 
     def training(self, images: str) -> list[Item]:
@@ -301,7 +306,7 @@ class OpenHPatches(BaseTaskData):
         return [data.item(s, m) for s, names in wanted.items() for m in names]
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one unit."""
+        """Compute the result records of one unit."""
         if comparison != COMPARISON:
             raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
         return self._compare_one(unit, features)
@@ -314,7 +319,10 @@ def replay_pair(
     same: bool,
     features: Features | None,
 ) -> QueryCase:
-    """Return a pair of patches as a case. It has a distance if features exist and are valid."""
+    """Return a pair of patches as a query with one candidate.
+
+    The candidate has a distance if there are features and both descriptors are valid.
+    """
     distance: float | None = None
     if features is not None:
         (a, good_a), (b, good_b) = (descriptor_rows(features, item) for item in items)
@@ -348,7 +356,10 @@ def distances_to(
 
 
 def first_share(values: Floats, right: Sequence[int]) -> float:
-    """Return the share of correct candidates among those at the smallest distance. 0 without candidates."""
+    """Return the share of correct candidates among those at the smallest distance; 0 without candidates.
+
+    `values` are the distances, `right` the indices of the correct candidates.
+    """
     at = np.flatnonzero(np.isfinite(values) & (values == values.min(initial=np.inf)))
     return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
 
@@ -359,5 +370,5 @@ def right_candidate(picture: str) -> Candidate:
 
 
 def failure_note(values: Floats) -> str:
-    """Return a note if the descriptor of the query failed, else an empty string."""
+    """Return a note if all distances are infinite, because the query's descriptor failed; else ""."""
     return "" if np.isfinite(values).any() else FAILED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pair and patch lists of the 2017 tasks, read from files or sampled when needed."""
+"""Pair and patch lists of the 2017 tasks, read from files or sampled on first use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIST_CACHE_VERSION = 1
 
 @dataclass(frozen=True)
 class VerificationSource:
-    """Pair lists of a split: `given` by files, or sampled when a comparison needs them."""
+    """Pair lists of a split for verification: `given` by files, or sampled on first use."""
 
     setting: DatasetSplit
     files: tuple[Path, ...]
@@ -45,18 +45,18 @@ class VerificationSource:
 
     @property
     def images(self) -> int:
-        """Number of images used by sampled lists. The published recipe never samples image 5."""
+        """Number of images per sequence in sampled lists. The published recipe never samples image 5."""
         every = self.setting.levels + 1
         return every if self.kind == "clean" else min(OFFICIAL_IMAGES, every)
 
     @property
     def rows(self) -> int:
-        """Number of pairs of each kind in sampled lists."""
+        """Number of pairs that each sampled list has."""
         return verification_rows(self.setting.split, self.setting.lengths)
 
     @property
     def definition(self) -> str:
-        """Hash of the definition of the lists."""
+        """Hash of the list files, or of the inputs from which the lists are sampled."""
         if self.files:
             return hash_json([hash_file(p) for p in self.files])
         s = self.setting
@@ -68,12 +68,12 @@ class VerificationSource:
 
     @cached_property
     def same_scene(self) -> list[tuple[str, ...]]:
-        """Groups of sequences that show the same scene. Clean lists do not pair them."""
+        """Groups of sequences that show the same scene. Clean lists do not pair them as negatives."""
         return scene_groups(self.setting.data, self.setting.split)
 
     @cached_property
     def lists(self) -> VerificationDraw:
-        """The three pair lists."""
+        """The three pair lists: positives, and negatives within and between sequences."""
         if self.given is not None:
             return self.given
         made = cached_arrays(
@@ -91,7 +91,7 @@ class VerificationSource:
 
 
 def verification_source(setting: DatasetSplit, kind: str | None, problems: list[str]) -> VerificationSource:
-    """Return the pair lists of a split from ``verif_*_split-X.csv``, or sampled lists. Collect problems."""
+    """Return the pair lists of a split, from ``verif_*_split-X.csv`` or sampled. Add errors to `problems`."""
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
     tables = _tables(VerificationPairs, read_pairs_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -103,13 +103,20 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
                 f"{path} uses image {used} of a noise level, but the dataset has {setting.levels} per level"
             )
     if not files and len(setting.lengths) < 2:
-        problems.append("verification needs at least two sequences, but the split has one")
+        problems.append(
+            "verification needs at least two sequences, but the split has one; choose another split"
+        )
     if not files and min(setting.lengths.values()) < 2:
-        problems.append("verification needs at least two patches in every sequence")
+        problems.append(
+            "verification needs at least two patches in every sequence; remove sequences with fewer"
+        )
     source = VerificationSource(setting, files, None, kind)
     wants_clean = not files and kind == "clean"
     if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
-        problems.append("the split has only one scene, but clean lists need pairs of different scenes")
+        problems.append(
+            "the split has only one scene, but clean lists need pairs of different scenes; choose another "
+            "split"
+        )
     given = VerificationDraw(*known) if files and len(known) == len(files) else None
     return VerificationSource(setting, files, given, kind)
 
@@ -117,7 +124,7 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
 def _check_kind(
     setting: DatasetSplit, wanted: str | None, files: tuple[Path, ...], problems: list[str]
 ) -> None:
-    """Raise an error if the requested kind of lists contradicts the files."""
+    """Add a problem if the requested kind of lists contradicts the list files."""
     folder = setting.options.tasks
     if not files or wanted is None or folder is None:
         return
@@ -136,7 +143,7 @@ def _check_kind(
 
 @dataclass(frozen=True)
 class RetrievalSource:
-    """Queries and distractors of a split: `given` by files, or sampled when needed."""
+    """Queries and distractors of a split for retrieval: `given` by files, or sampled on first use."""
 
     setting: DatasetSplit
     files: tuple[Path, ...]
@@ -144,7 +151,7 @@ class RetrievalSource:
 
     @property
     def definition(self) -> str:
-        """Hash of the definition of the lists. The hash of sampled lists also covers the pixels."""
+        """Hash of the list files, or of the inputs from which the lists are sampled, including the pixels."""
         if self.files:
             return hash_json([hash_file(p) for p in self.files])
         data = self.setting.data
@@ -153,7 +160,7 @@ class RetrievalSource:
 
     @cached_property
     def lists(self) -> tuple[RefPatches, RefPatches]:
-        """Queries and distractors."""
+        """The tables of queries and distractors."""
         if self.given is not None:
             return self.given
         split = self.setting.split
@@ -164,7 +171,7 @@ class RetrievalSource:
 
 
 def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSource:
-    """Return the query lists of a split from ``retr_*_split-X.csv``, or sampled lists. Collect problems."""
+    """Return the query lists of a split, from ``retr_*_split-X.csv`` or sampled. Add errors to `problems`."""
     files = _files(setting, RETRIEVAL_FILES, problems)
     tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -179,7 +186,10 @@ def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSou
 
 
 def _files(setting: DatasetSplit, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
-    """Return the list files of the task folder, or none. An incomplete set is reported as a problem."""
+    """Return the list files of the task folder; empty if there are none.
+
+    An incomplete set of files is added to `problems`.
+    """
     folder = setting.options.tasks
     if folder is None:
         return ()
@@ -199,7 +209,7 @@ def _tables(
     setting: DatasetSplit,
     problems: list[str],
 ) -> list[T | None]:
-    """Read the list files and cache the tables. Return None for each invalid file."""
+    """Read the list files and cache their tables. An invalid file gives None and is added to `problems`."""
     found: list[T | None] = []
 
     def parsed() -> Mapping[str, Any]:
@@ -231,7 +241,7 @@ def _tables_of(lists: VerificationDraw) -> tuple[VerificationPairs, Verification
 
 
 def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the distinct columns of all tables in small types. `about` lists the columns of each table."""
+    """Return the distinct columns of all tables in small types, and `about`, the columns of each table."""
     columns: dict[int, np.ndarray[Any, Any]] = {}
     about = []
     for t in tables:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Switches for the conventions of the two 2017 tools. With all switches off, the protocol is `exact`."""
+"""Scoring rules of the two 2017 tools, as switches. With all switches off, the protocol is `exact`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _rule(tools: str, tasks: str, about: str) -> Any:
 
 @dataclass(frozen=True)
 class HPatchesRules:
-    """Switches for the differences between the tools and `exact`. See docs/tasks/hpatches.md.
+    """Scoring rules of a protocol: switches for the differences from `exact`. See docs/tasks/hpatches.md.
 
     One difference is not reproduced. The tools rank retrieval distractors and matching targets by float32
-    squares (MATLAB) or float64 roots (Python). Here all protocols rank them by the reference distance. Ties
-    that only the tools' rounding causes are therefore missing, because records contain counts instead of
-    distances. For random descriptors this changes the average precision by less than 1e-6. Adversarial
-    descriptors can change it more.
+    squares (MATLAB) or float64 roots (Python). Here all protocols rank by the distance computed in float64,
+    so ties caused only by the tools' rounding are missing: records contain counts instead of distances. For
+    random descriptors this changes the average precision by less than 1e-6. Adversarial descriptors can
+    change it more.
 
     >>> [hpatches_rules(p).trapezoid for p in PROTOCOLS]
     [False, True, False]
@@ -98,7 +98,7 @@ class HPatchesRules:
 
 
 def hpatches_rules(protocol: str) -> HPatchesRules:
-    """Return the switches of a protocol.
+    """Return the scoring rules of a protocol.
 
     >>> hpatches_rules("exact") == HPatchesRules()
     True
@@ -112,8 +112,9 @@ def hpatches_rules(protocol: str) -> HPatchesRules:
 def floored_area(before: Any, positives: Any) -> Any:
     """Return the area that the tool's floor of 1e-10 true positives adds to an average precision.
 
-    `before` is the number of wrong items before the first right one. The trapezoid to that item starts at the
-    precision 1e-10 / `before` instead of 0, and has the width 1 / `positives`.
+    `before` is the number of wrong items before the first correct one, `positives` the number of correct
+    items. The trapezoid up to the first correct item starts at the precision 1e-10 / `before` instead of 0,
+    and has the width 1 / `positives`.
 
     >>> f"{floored_area(4, 5):.3g}"
     '2.5e-12'
@@ -122,7 +123,10 @@ def floored_area(before: Any, positives: Any) -> Any:
 
 
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
-    """Return the scores. If a `reason` is given, all values are NaN and the note has the reason."""
+    """Return the scores.
+
+    If a `reason` is given, all their values are NaN and their notes state the reason.
+    """
     if reason is None:
         return list(scores)
     none: dict[str, Any] = {"value": float("nan"), "low": None, "high": None, "scenes": None, "pooled": None}
@@ -199,7 +203,7 @@ _START = {
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
-    """Return the steps from `hpatches-python` via `hpatches-matlab` to `exact`.
+    """Return the scoring rules after each step from `hpatches-python` via `hpatches-matlab` to `exact`.
 
     >>> steps = convention_steps("matching"); steps[0][1] == hpatches_rules("hpatches-python"), len(steps)
     (True, 7)
@@ -215,7 +219,7 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
 def pool_groups(
     noises: Sequence[str], pools: Mapping[int, str], rules: HPatchesRules
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the (noise, pool) combinations that each group averages: by pool, by noise, and `all`.
+    """Return the (noise, pool) combinations that each group of scores averages: by pool, by noise, and `all`.
 
     `pools` must be in ascending order of size.
     """
@@ -230,24 +234,30 @@ FORM = "ap"
 
 
 def is_imported(records: Sequence[Records]) -> bool:
-    """Return whether the records contain imported scores and no distances."""
+    """Return whether the records contain imported scores instead of distances."""
     return any(r.meta.get("form") == FORM for r in records)
 
 
 def refuse_imported(records: Sequence[Records], what: str) -> None:
-    """Raise an error if an operation needs distances and the records contain none."""
+    """Raise an error that `what` needs distances if the records contain imported scores only."""
     if is_imported(records):
-        raise InputError(f"{what} needs distances, but these results were imported as scores")
+        raise InputError(
+            f"{what} needs distances, but these results were imported as scores; run the method with "
+            "tiepoint instead"
+        )
 
 
 def scored_as_imported(records: Sequence[Records], protocol: str) -> bool:
-    """Return whether records are imported scores. Raise an error if their protocol differs."""
+    """Return whether records are imported scores.
+
+    Raise an error if they were imported under another protocol.
+    """
     if not is_imported(records):
         return False
     made = records[0].meta["protocol"]
     if made != protocol:
         raise InputError(
-            f"these results were imported as scores under {made}; "
-            f'they cannot be scored under {protocol}, only under `protocol="{made}"`'
+            f"these results were imported as scores under {made}; they cannot be scored under {protocol}, "
+            f'only under `protocol="{made}"`'
         )
     return True

@@ -33,7 +33,7 @@ GetArrays = Callable[[str], Arrays]
 
 
 class BenchmarkOptions(TaskOptions):
-    """Options of the 2016 tasks."""
+    """Options of the three 2016 tasks."""
 
     tasks: Folder | None = None
     """Folder with the definition files. By default they are searched in the dataset."""
@@ -58,7 +58,7 @@ def definition_hash(paths: Iterable[Path]) -> str:
 
 
 def item_key(image: str) -> str:
-    """Return the item key of an image in a definition file.
+    """Return the item key of an image named in a definition file.
 
     >>> item_key("v_wall.ref")
     'v_wall/ref'
@@ -78,7 +78,7 @@ def concatenated_rows(
         if parts and values.shape[1:] != parts[0].shape[1:]:
             raise InputError(
                 f"{name} has descriptors of {values.shape[1]} columns, but {images[0]} has "
-                f"{parts[0].shape[1]}; expected equal numbers"
+                f"{parts[0].shape[1]}; use descriptors of one length"
             )
         parts.append(values)
         masks.append(np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool))
@@ -89,7 +89,7 @@ def concatenated_rows(
 
 @dataclass(frozen=True)
 class Definition:
-    """A benchmark: its name, files, images in a fixed order, and the data of its comparison."""
+    """A benchmark: its name, files, images in a fixed order, and pairs, labels or queries (`content`)."""
 
     name: str
     files: tuple[Path, ...]
@@ -101,7 +101,7 @@ SHIFT = 1 << 32
 
 
 def parse_case_key(key: str) -> tuple[int, int]:
-    """Parse a case key and return the benchmark index, in name order, and the row.
+    """Split the key of a case into the index of its benchmark, in name order, and the row.
 
     >>> parse_case_key(str(SHIFT + 5))
     (1, 5)
@@ -132,21 +132,21 @@ class OpenHPatchesV1(BaseTaskData):
         return self.data.read(key)
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute a case of a sequence."""
+        """Recompute the query or pair of a sequence that a key of `Cases` names."""
         number, row = parse_case_key(key)
         definition = self.definitions[sorted(self.definitions)[number]]
         case: QueryCase = self.task.scoring.replay(definition.content, row, features)
         return case
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one benchmark."""
+        """Compute the result records of one benchmark."""
         if comparison != COMPARISON:
             raise UnknownNameError("comparison of HPatches v1", comparison, (COMPARISON,))
         return self.task.compare(self.definitions[unit.key], features)
 
 
 def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
-    """Build the header of records with their source and distance.
+    """Return the metadata that all records share: their source and their distance.
 
     `squared` states that l2 distances are stored squared. The squared value decides order and ties.
     """
@@ -174,19 +174,19 @@ class V1Task(BaseTask):
 
     @property
     def role(self) -> str:
-        """Last part of the task name. It is part of the names of folders and benchmark files."""
+        """Last part of the task name, which also occurs in the names of folders and benchmark files."""
         return self.name.split("/")[-1]
 
     def dataset(self, data: Path, benchmarks: Sequence[Path]) -> HPatchesDataset:
-        """Open the dataset of these `.benchmark` files."""
+        """Open the dataset to which these `.benchmark` files belong."""
         return HPatchesDataset(data)
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Read the benchmark of a `.benchmark` file."""
+        """Read one `.benchmark` file."""
         raise NotImplementedError
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """Compute the records of a benchmark."""
+        """Compute the result records of a benchmark."""
         raise NotImplementedError
 
     def read_results(
@@ -203,7 +203,10 @@ class V1Task(BaseTask):
         arrays: GetArrays | None = None,
         form: str = "final",
     ) -> Path:
-        """Write the result file of one benchmark into `folder`. `arrays` returns the features of an item."""
+        """Write the result file of one benchmark into `folder` and return its path.
+
+        `arrays` returns the features of an item. `form` is the layout of the file.
+        """
         raise NotImplementedError
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
@@ -214,7 +217,7 @@ class V1Task(BaseTask):
         return OpenHPatchesV1(self, dataset, [self.definition(path, dataset) for path in files], chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the comparison that both protocols share."""
+        """Return the name of the comparison, which both protocols share."""
         hpatches_v1_rules(protocol)
         return COMPARISON
 
@@ -224,12 +227,12 @@ class V1Task(BaseTask):
         return found
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the mean scores over benchmarks after each step from `hbench-2016` to `exact`."""
+        """Return the mean scores over benchmarks as the rules change from `hbench-2016` to `exact`."""
         steps = convention_steps(self.role)
         return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the queries or pairs of a sequence as cases, benchmark by benchmark."""
+        """Return the queries or pairs of a sequence with their scores, benchmark by benchmark."""
         found: Cases | None = self.scoring.cases(records, scene)
         return found
 
@@ -239,12 +242,12 @@ class V1Task(BaseTask):
         return points
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
-        """Return the names of a benchmark's result files that are missing in a folder."""
+        """Return the names of the result files of a benchmark that a folder lacks."""
         name = f"{definition.name}.results"
         return [] if (folder / name).is_file() else [name]
 
     def result_folders(self, results: Path, opened: OpenHPatchesV1) -> dict[str, Path]:
-        """Return the folders with `.results` files by descriptor name."""
+        """Return the folders that contain `.results` files, by descriptor name."""
         return result_folders(results, self.role)
 
     def result_hashes(self, folder: Path, records: Sequence[Records]) -> dict[str, str]:
@@ -257,7 +260,7 @@ class V1Task(BaseTask):
         """Read the records of every benchmark from `.results` files in `folder`.
 
         Raises:
-            InputError: Result files are missing for some benchmarks. The message lists these files.
+            InputError: Result files of some benchmarks are missing. The message lists the files.
         """
         if on_bad not in ("error", "miss"):
             raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))
@@ -272,7 +275,7 @@ class V1Task(BaseTask):
         return [self.read_results(d, Path(folder), opened, on_bad) for d in definitions]
 
     def results_form(self, opened: OpenHPatchesV1) -> str:
-        """Return `document` if the suite's pair lists have labels, as in the document, else `final`."""
+        """Return the result layout: `document` if the suite's pair lists have labels, else `final`."""
         own = next(iter(opened.definitions.values())).files[0].parent
         lists = (p for folder in (own, own.parent / "classification") for p in sorted(folder.glob("*.pairs")))
         first = next(lists, None)
@@ -287,7 +290,7 @@ class V1Task(BaseTask):
         protocols: Sequence[str],
         form: str,
     ) -> Iterator[Path]:
-        """Write ``BENCHMARK.results`` of every benchmark.
+        """Write ``BENCHMARK.results`` of every benchmark and yield the paths.
 
         The form `final` adds a folder named after the task.
         """
@@ -299,7 +302,7 @@ class V1Task(BaseTask):
 
 
 Part = tuple[NDArray[np.int64], Floats, Floats | None]
-"""Cases of a benchmark: rows, scores and confidences."""
+"""Scored queries or pairs of one benchmark: rows, scores and confidences."""
 
 
 def benchmark_cases(
@@ -308,7 +311,10 @@ def benchmark_cases(
     part: Callable[[Records, int], Part],
     words: Callable[[Records, int], str],
 ) -> Cases | None:
-    """Return the cases of a scene from all benchmarks that contain it, concatenated."""
+    """Return the queries or pairs of a scene from all benchmarks that contain it, concatenated.
+
+    `part` returns those of one benchmark for a scene index, `words` the description of a row.
+    """
     named = sorted(records, key=lambda r: str(r.meta["benchmark"]))
     found: list[tuple[int, Part]] = []
     for number, r in enumerate(named):

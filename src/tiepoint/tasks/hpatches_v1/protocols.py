@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Switches for the conventions of the 2016 tool, and the switches of `exact`."""
+"""Scoring rules of the 2016 tool and of `exact`, as switches."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def _quirk(step: str, tasks: str, about: str) -> Any:
 
 @dataclass(frozen=True)
 class HPatchesV1Rules:
-    """Switches for the differences between `hbench-2016` (all True) and `exact`.
-
-    See docs/tasks/hpatches-v1.md.
+    """Scoring rules of a protocol: switches, all on for `hbench-2016`. See docs/tasks/hpatches-v1.md.
 
     >>> HPatchesV1Rules().divisor_q_plus_one, exact_rules().divisor_q_plus_one
     (True, False)
@@ -72,7 +70,7 @@ class HPatchesV1Rules:
 
 
 def exact_rules() -> HPatchesV1Rules:
-    """Return the switches of `exact`: all off except for `nan_is_infinite` and `balanced_first_negatives`.
+    """Return the scoring rules of `exact`: all off except `nan_is_infinite` and `balanced_first_negatives`.
 
     Both protocols use these two: a failure has infinite distance, and the balanced list has as many negatives
     as positives, from the start of the list.
@@ -88,7 +86,7 @@ EXACT = exact_rules()
 
 
 def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
-    """Return the switches of a protocol.
+    """Return the scoring rules of a protocol.
 
     >>> hpatches_v1_rules("hbench-2016") == HPatchesV1Rules()
     True
@@ -99,7 +97,9 @@ def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
-    """Return the steps from `hbench-2016` to `exact`. `task` is the last part of the task name.
+    """Return the scoring rules after each step from `hbench-2016` to `exact`, with their names.
+
+    `task` is the last part of the task name.
 
     >>> [name.split(":")[0] for name, _ in convention_steps("retrieval")]
     ['hbench-2016', 'normaliser', 'ties', 'averaging']
@@ -116,9 +116,9 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
 
 
 def six_decimals(values: Floats) -> Floats:
-    """Return each value after a round trip through ``%.6f`` text. Infinity is unchanged.
+    """Return each value as it is after writing it with ``%.6f`` and reading it. Infinity is unchanged.
 
-    Values are multiplied by a million and rounded. Only values close to a half are converted through text.
+    For speed, only values close to a rounding limit are converted through text.
 
     >>> six_decimals(np.array([0.12345649, 2.0, np.inf]))
     array([0.123456, 2.      ,      inf])
@@ -139,7 +139,7 @@ def six_decimals(values: Floats) -> Floats:
 
 
 def six_digits(values: Floats) -> Floats:
-    """Return each value after a round trip through MATLAB's ``%d`` text (``%e`` for fractions).
+    """Return each value as it is after writing it with MATLAB's ``%d`` (``%e`` for fractions) and reading it.
 
     >>> six_digits(np.array([7.17484312, 12.0, np.inf]))
     array([ 7.174843, 12.      ,       inf])
@@ -150,7 +150,7 @@ def six_digits(values: Floats) -> Floats:
 
 
 def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Convert recorded distances as the rules require: squared or not, single or double precision.
+    """Convert recorded distances to those that the rules rank: squared or not, single or double precision.
 
     Distances from a results file are unchanged.
     """
@@ -166,13 +166,13 @@ def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) 
 
 
 def printed_classification(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return classification distances after a round trip through result text, if the rules require it."""
+    """Return classification distances, rounded like the text of result files if the rules require it."""
     kept = as_distance(records, values, rules)
     return six_decimals(kept) if rules.six_decimals and records.meta["source"] != "results" else kept
 
 
 def printed_matching(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return matching distances after a round trip through result text, if the rules require it."""
+    """Return matching distances, rounded like the text of result files if the rules require it."""
     kept = as_distance(records, values, rules)
     return six_digits(kept) if rules.six_digits and records.meta["source"] != "results" else kept
 
@@ -197,7 +197,7 @@ def benchmark_score(
 
 
 def with_mean(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores of benchmarks, their mean `all`, and one mean per scene."""
+    """Return the scores of benchmarks, their mean as group `all`, and one mean per scene."""
     metric, protocol = scores[0].metric, scores[0].protocol
     together = _union([s.scenes for s in scores if s.scenes is not None])
     notes = tuple(dict.fromkeys(s.note for s in scores if s.note))
@@ -225,7 +225,7 @@ def with_mean(scores: Sequence[Score]) -> list[Score]:
 
 
 def _union(tables: Sequence[SceneValues]) -> SceneValues:
-    """Return a table with one row per benchmark and one column per scene."""
+    """Combine the scene values of benchmarks in one table: rows are benchmarks, columns are scenes."""
     kinds = {s: k for t in tables for s, k in zip(t.scenes, t.kinds, strict=True)}
     scenes = tuple(kinds)
     place = {s: i for i, s in enumerate(scenes)}

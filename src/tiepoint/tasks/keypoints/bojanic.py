@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shared parts of the original protocol of Bartol, Bojanić et al. (2019).
+"""Code shared by the tasks for the original protocol of Bartol, Bojanić et al. (2019).
 
 Reference keypoints that leave the view of any target image are removed. 100 of the remaining keypoints are
 sampled as queries. A match is correct if no other target keypoint is closer to the true position, at any
@@ -27,7 +27,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BojanicRows:
-    """Keypoints and descriptors as the protocol compares them. Failed rows are not removed."""
+    """Keypoints and descriptors of one image, as the protocol compares them.
+
+    `usable` are the rows whose descriptor did not fail; failed rows stay in `xy` and `values`.
+    """
 
     xy: Floats
     values: NDArray[Any]
@@ -66,7 +69,10 @@ def bojanic_rows(features: Features, key: str) -> BojanicRows:
 
 
 def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tuple[Ints, Floats]:
-    """Return the nearest usable descriptor of the pool for each query (first of ties), and its distance."""
+    """Return for each query the row and the distance of the nearest usable descriptor; first row of a tie.
+
+    A pool without usable descriptors gives -1 and infinity.
+    """
     if len(pool.usable) == 0:
         return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
     found = first_two(queries, np.ascontiguousarray(pool.values[pool.usable]), distance=distance)
@@ -74,7 +80,7 @@ def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tup
 
 
 def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
-    """Return the smallest descriptor distance of each query in a pool, by brute force. For small pools."""
+    """Return the smallest descriptor distance of each query to a small pool, by brute force."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
@@ -85,7 +91,7 @@ def _scaled(distances: Floats, distance: str) -> Floats:
 
 @dataclass(frozen=True)
 class BojanicReference:
-    """Reference image of a scene: rows visible in all targets, and their projections into each target."""
+    """Reference image of a scene: its keypoints visible in all targets, and their projections."""
 
     rows: BojanicRows
     kept: Ints
@@ -93,7 +99,7 @@ class BojanicReference:
 
 
 def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> BojanicReference:
-    """Return the reference keypoints that project into 0 … width and 0 … height of every target."""
+    """Return the reference keypoints whose projections are in 0 … width and 0 … height of every target."""
     s = opened.sequences
     first, *others = s.images(scene)
     rows = bojanic_rows(features, f"{scene}/{first}")
@@ -107,7 +113,10 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
-    """Return the keypoints of a distractor image. For a reference, return those visible in all targets."""
+    """Return the keypoints of a distractor image.
+
+    For a reference image, return those visible in all targets.
+    """
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
         return bojanic_rows(features, key)
@@ -116,7 +125,7 @@ def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> Bojani
 
 
 def drawn_queries(opened: OpenKeypoints, scene: str, reference: BojanicReference, iteration: int) -> Ints:
-    """Return the reference rows sampled in one iteration."""
+    """Return the reference keypoints that are sampled as queries in one iteration."""
     options = opened.options
     chosen = query_sample(len(reference.kept), options.queries, options.seed, scene, iteration)
     return reference.kept[chosen]
@@ -128,6 +137,6 @@ def errors_to(points: Floats, targets: Floats) -> Floats:
 
 
 def is_nearest(points: Floats, targets: Floats, index: Ints) -> NDArray[np.bool_]:
-    """Return, for each point, whether target `index` is closest in pixels. Ties count as closest."""
+    """Return for each point whether no target is closer to it in pixels than target `index`."""
     error = errors_to(points, targets)
     return np.asarray((error >= error[np.arange(len(points)), index][:, None]).all(axis=1))

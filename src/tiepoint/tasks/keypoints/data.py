@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of the keypoint tasks: images as items, scenes as units, and features of an image."""
+"""Data of the keypoint tasks: items are images, units are scenes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .options import SceneOptions
 WORKBENCH_VERSIONS: Mapping[str, int] = {"workbench": 2}
 """Version 2: a border of 40 px, NaN rows compared without change, and the ratio test in float32."""
 WORKBENCH_BORDER_PX = 40.0
-"""Border in pixels. `workbench` excludes keypoints nearer to an image edge, as its documentation says."""
+"""Width of the border in pixels in which `workbench` excludes keypoints, as its documentation says."""
 MAX_LISTED_SCENES = 3
 """Maximum number of scenes that a warning names."""
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
@@ -49,12 +49,16 @@ class ComparedFeatures:
 
 
 def image_features(features: Features, key: str) -> ComparedFeatures:
-    """Return the features of an image. Raise `InputError` if its arrays are missing or inconsistent."""
+    """Return the keypoints and descriptors of an image.
+
+    Raises:
+        InputError: Arrays are missing or inconsistent.
+    """
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
         if name not in arrays:
             raise InputError(
-                f"{key}: the features have no {name!r}; keypoint tasks need keypoints and values"
+                f"{key}: the features have no {name!r}; return keypoints and values from the method"
             )
     table = np.asarray(arrays["keypoints"], dtype=np.float64)
     xy = np.ascontiguousarray(table[:, :2]) if table.size else np.empty((0, 2))
@@ -65,11 +69,12 @@ def image_features(features: Features, key: str) -> ComparedFeatures:
     if len(values) != len(xy) or len(valid) != len(xy):
         raise InputError(
             f"{key}: {len(xy)} keypoints, {len(values)} descriptors and {len(valid)} validity flags; "
-            "expected equal numbers"
+            "return equal numbers"
         )
     if len(xy) and not np.isfinite(xy).all():
         raise InputError(
-            f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} has a NaN or infinite position"
+            f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} has a NaN or infinite "
+            "position; remove it in the method"
         )
     return ComparedFeatures(key, xy, values, valid)
 
@@ -88,7 +93,7 @@ class ColumnBuilder:
         self._kinds = kinds
 
     def add(self, *values: Any) -> None:
-        """Append a chunk: one scalar or array per column."""
+        """Append a chunk: one scalar or array for each column."""
         rows = next(len(v) for v in values if np.ndim(v))
         for parts, value in zip(self._parts.values(), values, strict=True):
             parts.append(np.broadcast_to(value, rows))
@@ -103,7 +108,7 @@ Compare = Callable[["OpenKeypoints", str, Features], Records]
 
 
 class OpenKeypoints(BaseTaskData):
-    """A keypoint task bound to a folder of sequences. Each scene is one unit."""
+    """Data of a keypoint task: a folder of image sequences. Each scene is one unit."""
 
     def __init__(self, task: KeypointTask, sequences: ImageSequences, options: Any) -> None:
         self.task = task
@@ -122,7 +127,7 @@ class OpenKeypoints(BaseTaskData):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """One unit per scene. Its items include the images that distractors come from."""
+        """One unit per scene. Its items include the images of other scenes used as distractors."""
         options = self.options.settings()
         names = list(self.sequences.scenes) if self.task.reads_others else []
         units = []
@@ -149,7 +154,10 @@ class OpenKeypoints(BaseTaskData):
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the width of the border without keypoints, and whether keypoint rows correspond."""
+        """Return the properties of a method that affect the records: its border, and whether rows correspond.
+
+        The border is the width in pixels of the image margin without keypoints.
+        """
         border_px = self.options.border_px
         if border_px is None:
             border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0
@@ -159,7 +167,7 @@ class OpenKeypoints(BaseTaskData):
         return facts | self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one scene under a comparison, without keypoints in the border."""
+        """Compute the result records of one scene, without keypoints in the border."""
         border_px = self.method_facts(features.meta, comparison).get("border_px")
         if border_px is None:
             return self.task.comparisons[comparison](self, unit.key, features)
@@ -171,7 +179,10 @@ class OpenKeypoints(BaseTaskData):
         return replace(records, meta={**records.meta, "border": border})
 
     def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
-        """Exclude keypoints near an image edge. Store the counts (found, excluded) of each item in `lost`."""
+        """Exclude keypoints near an image edge.
+
+        Store in `lost` the numbers found and excluded of each item.
+        """
 
         def arrays(key: str) -> Arrays:
             found = features.arrays(key)
@@ -185,16 +196,19 @@ class OpenKeypoints(BaseTaskData):
         return replace(features, arrays=arrays)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return no pairs: matches are drawn only on the page of a single case."""
+        """Return no names, because matches are drawn only on the page of a single image."""
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the name of the pair of the reference and another image, such as ``v_graffiti/1-2``."""
+        """Return the name of the image pair of a case, such as ``v_graffiti/1-2``. None for an unknown image.
+
+        The pair consists of the reference image and image `key`.
+        """
         first, *others = self.sequences.images(scene)
         return f"{scene}/{first}-{key}" if key in others else None
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return the matches of the reference and another image."""
+        """Return the matches between the reference and the other image of a pair, named as by `case_pair`."""
         from .neighbours import replay_matches
 
         scene, _, numbers = name.rpartition("/")
@@ -202,12 +216,16 @@ class OpenKeypoints(BaseTaskData):
         return replay_matches(self, scene, image, self.without_border(features))
 
     def without_border(self, features: Features) -> Features:
-        """Return the features without keypoints in the border that `exact` excludes."""
+        """Return the features without the keypoints in the border that `exact` excludes."""
         border_px = self.method_facts(features.meta, "exact").get("border_px")
         return features if border_px is None else self.within(features, border_px, {})
 
     def features_of(self, features: Features, scene: str, image: str) -> ComparedFeatures:
-        """Return the features of an image. Raise `InputError` if a keypoint is outside the image."""
+        """Return the keypoints and descriptors of an image.
+
+        Raises:
+            InputError: A keypoint is outside the image.
+        """
         found = image_features(features, f"{scene}/{image}")
         inside = in_view(found.xy, self.sequences.size(scene, image))
         if not inside.all():
@@ -228,10 +246,10 @@ class KeypointTask(BaseTask):
     scorings: ClassVar[Mapping[str, Callable[[Sequence[Records]], list[Score]]]]
     opened: ClassVar[type[OpenKeypoints]] = OpenKeypoints
     reads_others: ClassVar[bool] = False
-    """Whether the comparison of a scene reads images of other scenes (see `others`)."""
+    """Whether the records of a scene depend on images of other scenes (see `others`)."""
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Return the images of other scenes that the comparison of a scene reads."""
+        """Return the images of other scenes on which the records of a scene depend."""
         return ()
 
     def protocol_warnings(self, opened: OpenKeypoints, protocols: Sequence[str]) -> Sequence[str]:
@@ -239,11 +257,11 @@ class KeypointTask(BaseTask):
         return ()
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the properties of a method, besides its features, that affect the comparison."""
+        """Return the properties of a method, besides its features, that affect the records."""
         return {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about scenes without keypoints inside the border."""
+        """Return a warning about scenes whose keypoints are all in the excluded border."""
         bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
         if not bare:
             return []
@@ -260,7 +278,7 @@ class KeypointTask(BaseTask):
         return self.opened(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return self.scorings[protocol](records)
 
@@ -277,5 +295,5 @@ def scene_records(records: Sequence[Records], scene: str) -> Records | None:
 
 
 def image_cases(names: Sequence[Any], values: Floats) -> Cases:
-    """Return the images of a scene as cases."""
+    """Return the images of a scene as cases, scored by `values`."""
     return Cases(np.array([str(n) for n in names], np.str_), values, None, lambda key: f"image {key}")

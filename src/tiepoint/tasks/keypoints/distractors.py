@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Portable random samples of distractors: images and keypoints of other scenes.
+"""Reproducible random samples of distractors: images and keypoints of other scenes.
 
 A random number below n is a 64-bit number modulo n; its bias is under n / 2^64. A random order comes from
-sorting random numbers. The samples are an input of the comparison. They are the same for every method with
-the same keypoints, and other programs can reproduce them.
+sorting random numbers. The samples do not depend on a library, so that other programs can reproduce them.
+They are the same for every method with the same keypoints.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _DRAWN = 100
 
 
 def draw_below(n: int, count: int, *names: str | int) -> Ints:
-    """Return `count` independent random integers in 0 … n-1, with n >= 1."""
+    """Return `count` independent random integers in 0 … n-1, n >= 1. The seed consists of `names`."""
     return (raw_stream(count, *names) % np.uint64(n)).astype(np.int64)
 
 
 def subsets(n: int, size: int, count: int, *names: str | int) -> Ints:
     """Sample `count` subsets of distinct integers in 0 … n-1, int64 (count, min(size, n)).
 
-    The function runs Floyd's algorithm on all subsets at the same time. Step j takes a random number up to j,
-    or j itself if that number is already in the subset.
+    The seed consists of `names`. The function runs Floyd's algorithm on all subsets at the same time. Step j
+    takes a random number up to j, or j itself if that number is already in the subset.
 
     >>> subsets(3, 5, 2, "x").shape
     (2, 3)
@@ -64,14 +64,14 @@ def query_sample(available: int, count: int, seed: int, scene: str, iteration: i
 
 
 def workbench_scenes(opened: OpenKeypoints, scene: str) -> list[str]:
-    """Return the sampled distractor scenes under `workbench`, in sampling order."""
+    """Return the distractor scenes sampled for a scene under `workbench`, in sampling order."""
     others = [s for s in opened.sequences.scenes if s != scene]
     order = permutation(len(others), opened.options.seed, "distractor-scenes", scene)
     return [others[i] for i in order[: opened.options.num_distractor_scenes]]
 
 
 class DistractorDraw(NamedTuple):
-    """Keypoints of an image sampled as distractors: indices `rows` (m, k) for m queries."""
+    """Sampled distractors of one image: keypoint indices `rows` (m, k) for the queries `query` (m,)."""
 
     image: str
     query: Ints
@@ -81,7 +81,7 @@ class DistractorDraw(NamedTuple):
 def workbench_rows(
     role: str, scene: str, other: str, sizes: Mapping[str, int], queries: int, per_scene: int, seed: int
 ) -> list[DistractorDraw]:
-    """For every query, sample one image of scene `other` and `per_scene` distinct keypoints of that image.
+    """For every query, sample one image of scene `other` and `per_scene` distinct keypoints in it.
 
     `sizes` are the numbers of keypoints by image, in image order. An image with fewer keypoints contributes
     all its keypoints.
@@ -121,7 +121,7 @@ def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[st
 
 
 def other_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
-    """Sample the distractor images under `exact` from all other scenes, as item keys."""
+    """Sample the distractor images under `exact` from all other scenes. Return their item keys."""
     keys = every_image(opened, scene)
     order = permutation(len(keys), opened.options.seed, "exact-images", scene, iteration)
     return [keys[i] for i in order[: opened.options.distractor_images]]
@@ -202,7 +202,7 @@ def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
 
 
 def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score]:
-    """Return the scores of all scenes and of both kinds, with the older tool's names. NaN if missing.
+    """Return the scores over all scenes and over each kind, named as in the older tool. NaN if missing.
 
     >>> [s.metric for s in named_by_kind([Score("ap", "all", 0.5, 2)], "ap", "verification")]
     ['keypoint_verification_ap', 'verification_viewpoint_ap', 'verification_illumination_ap']
@@ -215,20 +215,23 @@ def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score
 
 
 class OpenDistractors(OpenKeypoints):
-    """Task data whose cases are random samples of queries."""
+    """Task data of which each scored case is a random sample of queries."""
 
     def case_pair(self, scene: str, key: str) -> None:
-        """Return None, because a case is a sample of queries and not an image pair."""
+        """Return None: a case is a sample of queries, so it has no image pair."""
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute the query of lowest AP in a sample. None without features, which define the queries."""
+        """Recompute the query of lowest AP in a sample. None without features, which define the queries.
+
+        `key` is the number of the sample.
+        """
         if features is None:
             return None
         return worst_of_draw(self, scene, int(key), self.without_border(features))
 
 
 def draw_cases(rounds: Ints, values: Sequence[float]) -> Cases:
-    """Return random samples of queries as cases."""
+    """Return random samples of queries as cases, with the number and the score of each sample."""
     score = np.array(values, np.float64)
     return Cases(rounds.astype(np.int64), score, None, lambda key: f"draw {int(key) + 1}")
 
@@ -252,7 +255,7 @@ class DistractorTask(KeypointTask):
         return tuple(dict.fromkeys(keys))
 
     def protocol_warnings(self, opened: OpenKeypoints, protocols: Sequence[str]) -> list[str]:
-        """Return warnings if the data has fewer scenes than the protocols require."""
+        """Return warnings if the data has fewer scenes or images than the protocols require."""
         s, options = opened.sequences, opened.options
         others = len(s.scenes) - 1
         notes = []
@@ -277,7 +280,7 @@ class DistractorTask(KeypointTask):
 
 
 def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
-    """Return the keypoints of a distractor image that enter the search."""
+    """Return the sampled keypoints of a distractor image, among which the nearest descriptor is searched."""
     return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
 
 

@@ -57,10 +57,10 @@ def location_table(
 
 
 def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the valid descriptor rows of query locations, concatenated.
+    """Return the rows of the valid descriptors of query locations, concatenated.
 
-    The result has three arrays: the rows (r,), the indices of the queries with at least one row (a,), and the
-    start of each of these queries in the rows (a,). A query may occur more than once.
+    The result has three arrays: the rows (r,), the indices of the queries that have a row (a,), and the start
+    of each of these queries in the rows (a,). A query may occur more than once.
     """
     rows, names, start = group_rows(places.of, source.valid)
     if len(names) == 0:
@@ -76,7 +76,7 @@ def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tu
 def nearest_distance(
     source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
-    """Return the smallest descriptor distance (q,) of each query location. Infinite if there is none."""
+    """Return the smallest descriptor distance (q,) from each query location to a target; infinite if none."""
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)
@@ -87,7 +87,7 @@ def nearest_distance(
 
 
 def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]) -> NDArray[np.bool_]:
-    """Return the mask of correct entries of a `location_table`, from (query, target) locations."""
+    """Return the mask of correct entries of a `location_table`, given correct (query, target) locations."""
     right = np.zeros(shape, bool)
     place = np.full(int(max(query.max(initial=-1), queries.max(initial=-1))) + 1, -1, np.int64)
     place[queries] = np.arange(len(queries))
@@ -97,7 +97,7 @@ def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]
 
 
 def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
-    """Return the smallest selected entry of each row. Infinite if no entry is selected.
+    """Return the smallest entry of each row among those selected by `keep`; infinite if none is selected.
 
     >>> least(np.array([[1.0, 2.0]]), np.array([[False, True]]))
     array([2.])
@@ -108,7 +108,10 @@ def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
 def answered_targets(
     opened: OpenKeypoints, scene: str, features: Features
 ) -> tuple[ComparedFeatures, Locations, list[tuple[ComparedFeatures, Locations, Answers]]]:
-    """Return features and locations of the reference and the other images, with the correct answers."""
+    """Return the keypoints and locations of a scene's images, with the correct answers in each target.
+
+    The reference image comes first. The list has one entry for each other image.
+    """
     first, *others = opened.sequences.images(scene)
     source = opened.features_of(features, scene, first)
     places = locations(source.xy)
@@ -123,7 +126,7 @@ def answered_target(
     places: Locations,
     policy: str = "all_within_tau",
 ) -> tuple[ComparedFeatures, Locations, Answers]:
-    """Return features and locations of an image, and the correct answers to the reference locations."""
+    """Return the keypoints and locations of an image, and the correct answers for the reference locations."""
     s = opened.sequences
     target = opened.features_of(features, scene, image)
     spots = locations(target.xy)
@@ -168,9 +171,9 @@ def select_matches(
     """Return the matches that a matcher selects.
 
     `nn` selects all nearest neighbours. `mutual` selects mutual nearest neighbours. `ratio` selects
-    neighbours with d1/d2 strictly below the ratio. A single candidate has no second distance and is rejected;
-    two zero distances are a tie. With `single`, the quotient and the ratio are float32, as in OpenCV
-    programs. A quotient that equals the ratio in exact arithmetic may then pass.
+    neighbours with d1/d2 strictly below the ratio. Without a second distance, a match is rejected; two zero
+    distances are a tie. With `single`, the quotient and the ratio are float32, as in OpenCV programs. A
+    quotient that equals the ratio in exact arithmetic may then pass.
     """
     if matcher == "mutual":
         keep = found.mutual
@@ -194,7 +197,7 @@ def is_matcher(text: str | None) -> bool:
 
 
 def matcher_hash(text: str | None) -> str | None:
-    """Return the hash of source and settings of a custom matcher. None for a built-in matcher."""
+    """Return the hash of the source and settings of a user's matcher. None for a built-in matcher."""
     if text is None or not is_matcher(text):
         return None
     file, _, name = text.rpartition(":")
@@ -204,25 +207,25 @@ def matcher_hash(text: str | None) -> str | None:
 
 @lru_cache(maxsize=8)
 def _factory(file: str, name: str, source: str) -> UserFactory:
-    """Load the matcher. Reload it if its source has changed."""
+    """Return the class of a user's matcher. It is reloaded if its source has changed."""
     return load_from_file(file, name)
 
 
 def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, distance: str) -> Matches:
-    """Match with the custom class ``FILE.py:CLASS``."""
+    """Return the matches of the user's matcher ``FILE.py:CLASS``."""
     file, _, name = text.rpartition(":")
     matcher = _factory(file, name, source_hash(Path(file)))()
     if not hasattr(matcher, "match"):
-        raise InputError(f"{text} has no match(features1, features2); define this method in the matcher")
+        raise InputError(f"{text}: the class has no match(features1, features2); define this method")
     return matched_by(matcher, text, a, b, distance=distance)
 
 
 def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
-    """Recompute the nearest neighbours of co-visible reference locations, with errors.
+    """Recompute the matches of an image pair with their errors, for pictures.
 
-    Each location is represented by its keypoint with the smallest descriptor distance. For
-    `keypoints/images`, the result has the mutual neighbours, or the matches of the custom matcher. It then
-    includes matches that are not co-visible.
+    These are the nearest neighbours of co-visible reference locations. Each location is represented by its
+    keypoint with the smallest descriptor distance. For `keypoints/images`, they are the mutual neighbours or
+    the matches of the user's matcher, including those that are not co-visible.
     """
     s = opened.sequences
     first = s.images(scene)[0]

@@ -11,7 +11,7 @@ from pydantic import Field
 from ..options import Flag, Names, TaskOptions
 
 LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol", "distractors": "drawn"}
-"""Options added after the first version, with defaults. At their defaults they do not change run ids."""
+"""Options added after the first version, with their defaults, at which they do not change run ids."""
 
 
 class SceneOptions(TaskOptions):
@@ -25,13 +25,16 @@ class SceneOptions(TaskOptions):
     `workbench` and 0 otherwise. Keypoint sets and files of other programs are not filtered."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that affect records, as plain values. Omit unset options in `LATER`."""
+        """Return the options that affect records, as plain values.
+
+        Options in `LATER` are omitted if not set.
+        """
         plain = self.model_dump(mode="json", exclude={"scenes"})
         return {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
 
 
 class TruthOptions(SceneOptions):
-    """Options of tasks with a ground-truth tolerance."""
+    """Options of tasks whose ground truth has a tolerance."""
 
     tau_px: Annotated[float, Field(gt=0)] = 3.0
     """Tolerance of the ground truth in pixels of the target image, inclusive."""

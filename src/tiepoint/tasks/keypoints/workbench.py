@@ -3,8 +3,8 @@
 
 The list contains every reference keypoint paired with every keypoint of every target image, and with sampled
 keypoints of other scenes. Pairs are ranked by raw L2 distance. Pairs with label 0 (same scene, not correct)
-and -1 (other scene) are both wrong. Verification and retrieval are therefore the same statistic with
-different random samples. The tool's sort is unstable; here, ties keep the order in which the list was built.
+and -1 (other scene) are both wrong, so verification and retrieval are the same statistic with different
+random samples. The tool's sort is unstable; here, ties keep the order in which the list was built.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .data import ComparedFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
 
 _COLOCATED_PX = 1e-6
-"""Tolerance in pixels for the nearest target, so that all keypoints at the nearest position are correct."""
+"""Tolerance in pixels within which keypoints count as being at the nearest position."""
 
 
 def _rows(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the raw descriptor rows. Rows with NaN or inf, which the tool cannot sort, become zero."""
+    """Return the raw descriptor rows. Rows with NaN or inf, which the tool cannot sort, are set to zero."""
     values = raw_values(image)
     good = np.isfinite(values).all(axis=1)
     return values if good.all() else np.where(good[:, None], values, values.dtype.type(0))
@@ -132,7 +132,10 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
 
 
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the descriptors as DescriptorWorkbench reads them. Invalid finite rows become zero."""
+    """Return the descriptors as DescriptorWorkbench reads them.
+
+    Rows marked invalid are zero unless not finite.
+    """
     values = image.values
     if values.dtype.kind != "f":
         values = values.astype(np.float32)

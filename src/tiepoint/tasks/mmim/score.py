@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `mmim/homography`: means over categories under `exact`, and the figures of MINIMA."""
+"""Scores of `mmim/homography`: means over categories under `exact`, and the scores that MINIMA prints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..scene_means import score_from_scenes
 
 Floats = NDArray[np.float64]
 HEADLINE_PX = 10
-"""Threshold of the headline. The truth of most categories is less precise than 3 px."""
+"""Threshold of the headline in pixels. The truth of most categories is less precise than 3 px."""
 EXACT_PX = (3, 5, 10, 20)
 MINIMA_PX = (1, 3, 5, 7, 10, 15, 20)
 MINIMA_MODALITIES = ("Medical", "RemoteSensing")
@@ -33,7 +33,10 @@ def category_of(record: Records) -> str:
 def mean_over_categories(
     metric: str, records: Sequence[Records], values: Floats, group: str = "all"
 ) -> Score:
-    """Average the pairs of each category, then the categories. Slices of one number are one scene."""
+    """Return the mean over categories of the mean over each category's pairs, as a score.
+
+    Image slices with the same number count as one scene.
+    """
     categories = sorted({category_of(r) for r in records})
     scenes = sorted({str(r.meta["scene"]) for r in records})
     total, number = np.zeros((2, len(categories), len(scenes)))
@@ -84,7 +87,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def _category(records: Sequence[Records]) -> dict[Key, float]:
-    """Return the figures of one category by metric and group parts."""
+    """Return the scores that MINIMA prints for one category, by metric and group parts."""
     errors = np.array([float(r["error_px"][0]) for r in records])
     found: dict[Key, float] = {}
     for t in MINIMA_PX:
@@ -104,7 +107,7 @@ def _category(records: Sequence[Records]) -> dict[Key, float]:
 
 
 def _averaged(tables: Sequence[dict[Key, float]]) -> dict[Key, float]:
-    """Return the plain mean over categories in float32."""
+    """Return the unweighted mean over categories of each score, in float32."""
     keys = [key for key in tables[0] if all(key in t for t in tables)]
     return {key: float(np.mean(np.array([t[key] for t in tables], np.float32))) for key in keys}
 

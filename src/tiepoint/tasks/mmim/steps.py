@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps from the protocol `minima` to `exact`, on the same matches."""
+"""Steps from the protocol `minima` to `exact`, which change one convention at a time.
+
+All steps use the same matches.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ ARROW = "minima->exact"
 def step_tables(
     own: Sequence[Records], walked: Sequence[Records], last: Sequence[Records]
 ) -> list[StepTable]:
-    """Return the area after each step, at the thresholds that both protocols have.
+    """Return the area under the recall curve after each step, at the thresholds that both protocols have.
 
     Args:
         own: Records of `minima`.
@@ -53,7 +56,7 @@ def step_tables(
 
 
 def _named(records: Sequence[Records]) -> Floats:
-    """Return the corner error of the first homography of each pair under the rule of `exact`."""
+    """Return the corner error of the first homography of each pair, in pixels, under the rule of `exact`."""
     errors = []
     for r in records:
         H, size = np.asarray(r["H"][0]).reshape(3, 3), r.meta["sizes"][0]
@@ -64,7 +67,7 @@ def _named(records: Sequence[Records]) -> Floats:
 
 
 def _mean(records: Sequence[Records], errors: Floats, t: int, *, exact: bool = True) -> float:
-    """Return the mean over categories of the area of each category."""
+    """Return the mean over categories of the area under each category's recall curve up to `t` pixels."""
     names = np.array([category_of(r) for r in records])
     area = auc_exact if exact else auc_trapezoid
     return float(np.mean([area(errors[names == name], t) for name in np.unique(names)]))

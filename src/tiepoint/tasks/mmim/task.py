@@ -47,7 +47,7 @@ CITE = """@article{jiang2021multimodal,
   year    = {2021}
 }"""
 _DEFAULT_RANSAC = HomographyEstimator("opencv")
-"""OpenCV's `findHomography` with RANSAC and its default settings."""
+"""Settings of OpenCV's `findHomography` with RANSAC and its default values."""
 
 
 class MmimOptions(PlaneOptions):
@@ -58,7 +58,7 @@ class MmimOptions(PlaneOptions):
 
 
 class MmimHomography(PlaneTask):
-    """Homographies on MMIM under `exact` and the protocol of MINIMA, averaged over categories."""
+    """Task `mmim/homography` under `exact` and the protocol of MINIMA, averaged over categories."""
 
     name = "mmim/homography"
     needs = "homography"
@@ -95,7 +95,7 @@ class MmimHomography(PlaneTask):
     )
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """Return the pairs of the requested categories, with image 1 turned and mirrored."""
+        """Return the pairs of the requested categories, with image 1 mirrored and turned."""
         known = {str(p.facts.get(key, "")) for p in data.pairs for key in ("category", "modality")} - {""}
         if not known:
             raise InputError(
@@ -110,7 +110,7 @@ class MmimHomography(PlaneTask):
         return super().select_pairs(data, options)
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Compute the errors of every estimated homography under a comparison."""
+        """Compute the result records of a pair: the errors of every estimated homography."""
         if comparison == "exact":
             return compare_exact(truth, arrays, options)
         found = _minima_homography(truth, arrays, options, framed=comparison == ARROW)
@@ -125,7 +125,7 @@ class MmimHomography(PlaneTask):
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         if protocol == "exact":
             keys = ("modality", "category")
@@ -151,7 +151,7 @@ class MmimHomography(PlaneTask):
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
-        """Return the weights of the pairs under `exact`. All categories count the same."""
+        """Return the weights of the pairs under `exact`. Every category has the same total weight."""
         self.raceable_parts(metric, group)
         if protocol != "exact":
             reason = f"{protocol} joins the sorted errors of a category by lines; race it under exact"
@@ -165,20 +165,20 @@ class MmimHomography(PlaneTask):
         protocol: str,
         parts: Mapping[str, str],
     ) -> UnitWeights:
-        """Return the weights of the pairs. All categories count the same."""
+        """Return the weights of the pairs. Every category has the same total weight."""
         return unit_weights(units, sizes, by_kind=True, stratum="category")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group without category or modality, because a pair has one of each."""
+        """Return the group name without category or modality, because one pair has only one of each."""
         kept = [p for p in group.split(",") if not p.startswith(("category=", "modality="))]
         return ",".join(kept) or "all"
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the comparison between `minima` and `exact`, if both were run."""
+        """Return the comparison between `minima` and `exact` if both protocols were run."""
         return (ARROW,) if {"exact", MINIMA} <= set(protocols) else ()
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return the area after each step from `minima` to `exact`."""
+        """Return the area under the recall curve after each step from `minima` to `exact`."""
         return step_tables(records[MINIMA], records[ARROW], records["exact"])
 
 
@@ -188,7 +188,10 @@ def _with_category(facts: UnitFacts, of: Mapping[str, Any]) -> UnitFacts:
 
 
 def _minima_homography(truth: PairTruth, arrays: Arrays, options: Any, *, framed: bool) -> HomographyEstimate:
-    """Return the estimate of OpenCV's RANSAC; if `framed`, with matches and threshold as under `exact`."""
+    """Estimate a homography by OpenCV's RANSAC, unless the method provides one.
+
+    If `framed`, image size and threshold are those of `exact`.
+    """
     if "H" in arrays:
         return given_homography(arrays)
     matches = matches_of(arrays, truth.pair.name)

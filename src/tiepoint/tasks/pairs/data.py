@@ -38,12 +38,12 @@ PLACES = "distance to the true place in image 1"
 def match_errors(
     truth: PairTruth, points0: Floats, points1: Floats, confidence: Floats | None = None
 ) -> MatchedPair:
-    """Return the matches of a pair with their errors.
+    """Return the matches of a pair with their errors in pixels under its ground truth.
 
-    The error depends on the ground truth of the pair. With K and T it is the mean of both distances to the
-    epipolar lines, in pixels of each image. If the cameras share their centre, it is the distance to the
-    position that the rotation predicts. With at least eight clicked correspondences, it is the epipolar
-    distance under the F that fits the correspondences best. With H it is the distance |H x0 - x1|.
+    With K and T the error is the mean of both distances to the epipolar lines, in pixels of each image. If
+    the cameras share their centre, it is the distance to the position that the rotation predicts. With at
+    least eight clicked correspondences, it is the epipolar distance under the F that fits the correspondences
+    best. With H it is the distance |H x0 - x1|.
     """
     pair = truth.pair
     F, H, measure = _model(truth)
@@ -61,9 +61,9 @@ def match_errors(
 
 
 def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
-    """Return points (q, 2) of image 0 and their answers, with the distances to the true positions.
+    """Return points `asked` (q, 2) of image 0 and their estimated positions `answers`, with errors in pixels.
 
-    Points without a finite answer are excluded. `measure` states their number.
+    Points without a finite answer are excluded. `measure` states how many.
     """
     known = np.asarray(np.isfinite(answers).all(axis=1), bool)
     missing = int((~known).sum())
@@ -74,7 +74,7 @@ def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Float
 
 
 def _model(truth: PairTruth) -> tuple[Floats | None, Floats | None, str]:
-    """Return the true F or H for integer pixel centres, and a text that describes the match error."""
+    """Return the true F or H for integer pixel centres, and a text that names the match error."""
     if truth.K0 is not None and truth.K1 is not None and truth.T_0to1 is not None:
         T = np.asarray(truth.T_0to1, np.float64)
         shift = np.array([[1, 0, truth.centre], [0, 1, truth.centre], [0, 0, 1]])
@@ -100,7 +100,10 @@ def _image_paths(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.
 
 
 def oracle_features(truth: PairTruth, noise_px: float) -> dict[str, Floats]:
-    """Return the true correspondences of a pair and the answers to its queries, with Gaussian noise."""
+    """Return the true correspondences of a pair, and the true positions of its query points, with noise.
+
+    The noise is Gaussian with a standard deviation of `noise_px` pixels.
+    """
     name = truth.pair.name
     table = truth.correspondences()
     if table is None:
@@ -124,7 +127,7 @@ class PairsOptions(TaskOptions):
     """Scenes to use. The default is all scenes."""
 
     images: Word | None = None
-    """Folder to which image names are relative. The default is the folder of the pair list."""
+    """Folder that contains the listed images. The default is the folder of the pair list."""
 
 
 class SeededOptions(PairsOptions):
@@ -134,17 +137,17 @@ class SeededOptions(PairsOptions):
     """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
 
     side_px: Annotated[float, Field(gt=0)] = 1000.0
-    """Longer side of both images in the frame of `threshold_px`."""
+    """Length in pixels of the longer side of both images to which `threshold_px` refers."""
 
     seeds: Annotated[int, Field(ge=1)] = 5
-    """Seeds of the estimator under `exact`."""
+    """Number of seeds with which the estimator runs under `exact`."""
 
 
 @dataclass(frozen=True)
 class PairMatches:
     """Matches of a pair: `points0` and `points1` (n, 2) in original pixels, first pixel's centre at (0, 0).
 
-    `confidence` is (n,) or None. `keypoints` are the numbers of keypoints in both images. None if unknown.
+    `confidence` is (n,) or None. `keypoints` are the numbers of keypoints in both images, None if unknown.
     """
 
     points0: Floats
@@ -183,7 +186,10 @@ def matches_of(arrays: Arrays, where: str) -> PairMatches:
     if "flow" in arrays:
         return _of_flow(np.asarray(arrays["flow"]), arrays.get("flow_confidence"))
     if "points0" not in arrays:
-        raise InputError(f"{where}: expected matches or a flow, found only {', '.join(sorted(arrays))}")
+        raise InputError(
+            f"{where}: expected matches or a flow, found only {', '.join(sorted(arrays))}; return matches "
+            "from the method"
+        )
     counts = tuple(int(np.asarray(arrays[k])[0]) for k in ("keypoints0", "keypoints1") if k in arrays)
     confidence = arrays.get("confidence")
     return PairMatches(
@@ -205,7 +211,7 @@ def _of_flow(flow: NDArray[Any], confidence: NDArray[Any] | None) -> PairMatches
 
 
 class FramedMatches(NamedTuple):
-    """Matches (n, 2), (n, 2) in resized pixels, and the matrices (3, 3) from original to resized pixels."""
+    """Matches (n, 2), (n, 2) in resized pixels, and the transforms (3, 3) from original to resized pixels."""
 
     points0: Floats
     points1: Floats
@@ -222,7 +228,7 @@ def matches_in_frame(pair: ImagePair, matches: PairMatches, side_px: float) -> F
 
 
 class OpenPairs(BaseTaskData):
-    """A task bound to a set of image pairs. Each pair is one item and one unit."""
+    """Data of a task on image pairs. Each pair is one item and one unit."""
 
     def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
         self.task, self.options, self.what = task, options, data.what
@@ -233,7 +239,9 @@ class OpenPairs(BaseTaskData):
         self.data = data.select(lambda p: p.scene in options.scenes) if options.scenes else data
         self.pairs = {p.name: p for p in self.data.pairs}
         if not self.pairs:
-            raise InputError(f"{task.name}: {data.what} has no pair")
+            raise InputError(
+                f"{task.name}: {data.what} has no pair that can be used; choose other data or options"
+            )
         self.warnings = (*data.warnings, *task.data_warnings(self))
 
     @cached_property
@@ -273,7 +281,7 @@ class OpenPairs(BaseTaskData):
 
     @cached_property
     def data_hash(self) -> str:
-        """Hash of all images and all truth."""
+        """Hash of all images and all ground truth."""
         truths = [self.truth(name) for name in self.pairs]
         return hash_json([[t.pair.name, t.pair.content(t.queries()), t.definition()] for t in truths])
 
@@ -296,11 +304,11 @@ class OpenPairs(BaseTaskData):
         return match_errors(self.truth(name), found.points0, found.points1, found.confidence)
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the key itself, because every case is a pair."""
+        """Return the key of a case unchanged, because every case is a pair."""
         return key if key in self.pairs else None
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one pair."""
+        """Compute the result records of one pair."""
         truth, arrays = self.truth(unit.key), features.arrays(unit.items[0])
         return self.task.compare_pair(truth, arrays, self.options, comparison)
 
@@ -320,9 +328,9 @@ class PairsTask(MeansOfUnits, BaseTask):
     options: type[PairsOptions] = PairsOptions
     opened: ClassVar[type[OpenPairs]] = OpenPairs
     libraries: ClassVar[tuple[str, ...]] = ()
-    """Libraries whose versions affect the comparison."""
+    """Libraries whose versions affect the records."""
     scoring_options: ClassVar[frozenset[str]] = frozenset()
-    """Options that do not affect any comparison."""
+    """Options that affect only the scores, so that records are shared."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
         """Open a file or folder of pairs. Report all problems in one error."""
@@ -331,7 +339,7 @@ class PairsTask(MeansOfUnits, BaseTask):
         return self.opened(self, self.select_pairs(found, chosen), chosen)
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """Return the pairs that the options select. The default is all pairs."""
+        """Return the pairs that the options select: by default, all pairs."""
         return data
 
     def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
@@ -358,15 +366,15 @@ class PairsTask(MeansOfUnits, BaseTask):
         raise NotImplementedError
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the pairs of a scene as cases, scored by `pair_accuracy`."""
+        """Return the pairs of a scene, scored by `pair_accuracy`."""
         own = [r for r in records if r.meta["scene"] == scene]
         shares = list(self.pair_accuracy(own)) if own else []
         return pair_cases(shares) if shares else None
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
-        """Return the number of matches of the pair `key`. None if its records do not have it."""
+        """Return the number of matches of the pair `key`. None if its records do not contain the number."""
         return next((r.meta.get("matches") for r in records if r.meta["pair"] == key), None)
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Compute the records of one pair from the features of a method."""
+        """Compute the result records of one pair from the features of a method."""
         raise NotImplementedError

@@ -22,11 +22,11 @@ Points = NDArray[np.float64]
 
 
 def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
-    """Return the positions (q, 2) to which a method transfers query points. NaN if it has no answer.
+    """Return the positions (q, 2) to which a method transfers query points; NaN if it has no answer.
 
-    The function uses the method's point answers if there are any. Otherwise it interpolates the flow. Without
-    a flow, it interpolates the matches within their triangles (`methods.dense.sparse`). Outside the
-    triangles, it uses the match closest in pixels.
+    If the method returns positions, these are used. Otherwise its flow is interpolated. Without a flow, its
+    matches are interpolated within their triangles (`methods.dense.sparse`); outside the triangles, the match
+    closest in pixels is used.
     """
     if "answers" in arrays:
         found = np.asarray(arrays["answers"], np.float64)
@@ -38,11 +38,14 @@ def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
     if {"points0", "points1"} <= set(arrays):
         first, second = (np.asarray(arrays[name], np.float64) for name in ("points0", "points1"))
         return interpolated_points(first, second, queries)
-    raise InputError(f"{where}: expected points, matches or a flow, found only {', '.join(sorted(arrays))}")
+    raise InputError(
+        f"{where}: expected points, matches or a flow, found only {', '.join(sorted(arrays))}; return "
+        "points from the method"
+    )
 
 
 class OpenPointTransfer(OpenPairs):
-    """Data of image pairs. A pair may have a second item for the direction from image 1 to image 0."""
+    """Data of tasks that transfer points. A pair may have a second item, from image 1 to image 0."""
 
     task: PointsTask
 
@@ -87,7 +90,7 @@ class OpenPointTransfer(OpenPairs):
         return transfer_errors(truth.pair, asked, answers, true[:, 2:])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one pair."""
+        """Compute the result records of one pair."""
         truth, back = self.truth(unit.key), self.back.get(unit.key)
         arrays = [features.arrays(name) for name in unit.items]
         other = None if back is None else (back, arrays[1])
@@ -95,7 +98,7 @@ class OpenPointTransfer(OpenPairs):
 
 
 Asked = tuple[PairTruth, Arrays]
-"""Arguments: the ground truth of a pair and the features of a method."""
+"""Ground truth of a pair, and the features of a method for it."""
 
 
 class PointsTask(PairsTask):
@@ -108,5 +111,8 @@ class PointsTask(PairsTask):
         return False
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Compute the records of a pair from the features of both directions."""
+        """Compute the result records of a pair from the features of both directions.
+
+        `back` is None if the method was run in one direction only.
+        """
         raise NotImplementedError

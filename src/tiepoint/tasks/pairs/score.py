@@ -26,13 +26,13 @@ EDGES: dict[str, tuple[float, ...]] = {
     "matches": (0, 50, 200, 1000, float("inf")),
     "zoom": (1.0, 1.25, 1.5, 2.0, float("inf")),
 }
-"""Edges of the bins. A bin includes its lower edge; the last bin includes both edges."""
+"""Edges of the bins of pair properties. A bin includes its lower edge; the last bin includes both edges."""
 QUARTILES_FROM = 8
-"""Minimum number of pairs for scores by baseline length."""
+"""Minimum number of pairs for scores by quartile of the baseline."""
 
 
 def strata(records: Sequence[Records]) -> Iterator[tuple[dict[str, str], NDArray[np.bool_]]]:
-    """Yield groups of pairs by property, such as rotation: parts of the group name and a record mask."""
+    """Yield groups of pairs by property, such as rotation: parts of the group name, and a mask of records."""
     for name, edges in EDGES.items():
         values = np.array([_stratum_number(r, name) for r in records])
         if np.isfinite(values).any():
@@ -70,14 +70,15 @@ SEED_SPREAD = {
     "maa_seed_min": MetricInfo("smallest maa over seeds of the estimator"),
     "maa_seed_max": MetricInfo("largest maa over seeds of the estimator"),
 }
-"""Metrics of the variation over seeds."""
+"""Metrics of the variation of `maa` over seeds."""
 
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """Recall of every pair: `recall` (repeats, pairs, thresholds), and the `area` below it (repeats, pairs).
+    """Recall of every pair, and the area below its curve.
 
-    `chance` (pairs, thresholds) is the recall of random answers. None if unknown.
+    `recall` is (repeats, pairs, thresholds), `area` is (repeats, pairs). `chance` (pairs,
+    thresholds) is the recall of random answers, None if unknown.
     """
 
     thresholds: Sequence[str]
@@ -100,7 +101,10 @@ def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = 
 
 
 def curve_scores(records: Sequence[Records], curve: RecallCurve, *, exact: bool) -> list[Score]:
-    """Compute `maa` (mean recall) and `recall` at each threshold. Under `exact`, add `area` and groups."""
+    """Compute `maa` (mean recall) and `recall` at each threshold.
+
+    Under `exact`, add `area` and groups of pairs.
+    """
     recall = curve.recall.mean(axis=0)
     blind = curve.chance
     maa = _mean(
@@ -139,7 +143,7 @@ def _mean(
 
 
 def _spread(table: Floats) -> list[Score]:
-    """Return standard deviation, minimum and maximum of `maa` over the seeds of the estimator."""
+    """Return the standard deviation, minimum and maximum of `maa` over the seeds of the estimator."""
     if len(table) < 2:
         return []
     by_seed = table.mean(axis=1)
@@ -154,7 +158,7 @@ def by_pair(records: Sequence[Records], values: Floats) -> Iterator[Score]:
 
 
 def count_scores(records: Sequence[Records], *, exact: bool) -> list[Score]:
-    """Return the numbers of matches, inliers and failures, if the records contain them."""
+    """Return the numbers of matches, inliers and failures as scores, if the records contain them."""
     made: list[Score] = []
     for name in ("matches", "inliers"):
         values = np.array([_number(r.meta.get(name)) for r in records])
@@ -171,7 +175,7 @@ def _number(value: Any) -> float:
 
 
 def pair_facts(pair: ImagePair) -> dict[str, Any]:
-    """Return the record header of a pair: its name, scene, dataset and text properties."""
+    """Return the metadata that a pair's records share: its name, scene, dataset and text properties."""
     return {
         "pair": pair.name,
         "scene": pair.scene,
@@ -184,9 +188,9 @@ def pair_facts(pair: ImagePair) -> dict[str, Any]:
 def model_facts(
     pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
 ) -> dict[str, Any]:
-    """Return the numbers of matches and inliers (None if unknown), and whether each model was found.
+    """Return the numbers of matches and inliers (None if unknown), and whether each estimate succeeded.
 
-    A model that the method provides (`given`) has no inliers.
+    A model that the method provides (`given`) has no number of inliers.
     """
     has_points = "points0" in arrays or "flow" in arrays
     return {
@@ -197,7 +201,10 @@ def model_facts(
 
 
 def without_model(records: Sequence[Records], what: str) -> list[str]:
-    """Return a warning that names the first pairs without a model for some seed. Empty if there are none."""
+    """Return a warning that names the first pairs whose estimate failed for some seed.
+
+    Empty if there are none.
+    """
     failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
     if not failed:
         return []

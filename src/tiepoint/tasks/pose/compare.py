@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of `pose/relative`: records of all estimated poses of a pair."""
+"""Records of `pose/relative`: all estimated poses of a pair."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compare(
 ) -> Records:
     """Estimate the poses of a pair for every setting and match budget. Each estimator call is one row.
 
-    Budget 0 means all matches.
+    A budget is the number of matches of highest confidence to use; 0 means all matches.
     """
     rows: dict[str, list[Any]] = {
         name: [] for name in ("setting", "repeat", "budget", "R", "t", "ok", "inliers")
@@ -102,7 +102,7 @@ def _orders(
 
 
 def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> dict[str, Any]:
-    """Return the record header of a pair: names, true pose, match counts, precision and grouping values."""
+    """Return the metadata of a pair's records: names, true pose, match counts, precision, properties."""
     pair = truth.pair
     K0, K1, T = _cameras(truth)
     turn = pose_errors(np.eye(3), T[:3, 3], T[:3, :3], T[:3, 3], STABLE)[1]
@@ -156,15 +156,15 @@ Rows = NDArray[np.bool_]
 class Poses:
     """Estimated poses of all pairs, one row per estimator call.
 
-    The columns are setting, repeat, budget, R, t, ok and inliers. `pair` (n,) is the record index of each
-    row.
+    The columns are setting, repeat, budget, R, t, ok and inliers. `pair` (n,) is the index of each row's pair
+    in `records`.
     """
 
     records: Sequence[Records]
 
     @cached_property
     def pair(self) -> NDArray[np.int64]:
-        """Record index of each row."""
+        """Index in `records` of the pair of each row, (n,)."""
         return np.repeat(np.arange(len(self.records)), [len(r) for r in self.records])
 
     @cached_property
@@ -172,7 +172,7 @@ class Poses:
         return {}
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """Return a column over all rows. The concatenated column is cached."""
+        """Return a column, concatenated over all pairs. It is cached."""
         if column not in self._columns:
             parts = [r[column] for r in self.records]
             self._columns[column] = np.concatenate(parts) if parts else np.empty(0)
@@ -185,7 +185,7 @@ class Poses:
 
     @cached_property
     def datasets(self) -> NDArray[np.str_]:
-        """Dataset of each pair."""
+        """Name of each pair's dataset, (pairs,)."""
         return np.array([str(r.meta["dataset"]) for r in self.records])
 
     @cached_property
@@ -195,7 +195,7 @@ class Poses:
         return R, np.asarray(self["t"], np.float64).reshape(-1, 3)
 
     def angles(self, scoring: PoseScoring) -> tuple[Floats, Floats]:
-        """Return (e_t, e_R) of every row in degrees, computed by the angle rule of the scoring.
+        """Return (e_t, e_R) of every row in degrees, by the angle rule of the scoring.
 
         Under `exact`, a pair whose cameras share their centre is scored by its rotation error only.
         """
@@ -209,7 +209,7 @@ class Poses:
 
     @cached_property
     def failed(self) -> Rows:
-        """Mask of rows without a usable pose: no model, non-finite values, or zero translation."""
+        """Mask of the rows without a usable pose: no model, non-finite values, or zero translation."""
         R, t = self.rotations_and_translations
         usable = np.isfinite(R).all(axis=(1, 2)) & np.isfinite(t).all(axis=1) & (t != 0).any(axis=1)
         return ~(np.asarray(self["ok"], bool) & usable)
@@ -218,9 +218,9 @@ class Poses:
 def eloftr_failed(R: Floats, t: Floats) -> Rows:
     """Return a mask of the poses that fail ELoFTR's validity test.
 
-    A pose passes if all components of t differ from 0, or if all components of its quaternion differ from
-    those of the identity (1, 0, 0, 0). So a valid pose fails if one component of t is exactly 0 and one
-    component of the quaternion equals that of the identity.
+    A pose passes if no component of t is 0, or if no component of its quaternion equals that of the identity
+    (1, 0, 0, 0). So a valid pose fails if one component of t is exactly 0 and one component of the quaternion
+    equals that of the identity.
 
     >>> eloftr_failed(np.eye(3)[None], np.array([[0.0, 0.6, 0.8]])).tolist()
     [True]
@@ -241,11 +241,14 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
     "rounded": auc_rounded,
     "degrees": auc_trapezoid,
 }
-"""Functions that compute the area under the recall curve up to a threshold, by name."""
+"""Functions that compute the area under the recall curve up to a threshold, by name of the area rule."""
 
 
 def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
-    """Return a mask of the pairs to score. Some scorings use only the last pair of the same two images."""
+    """Return a mask of the pairs to score.
+
+    Some scorings use only the last of several pairs of the same images.
+    """
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
         last = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
@@ -254,7 +257,7 @@ def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
 
 
 def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
-    """Return the indices of pairs that occur in both directions."""
+    """Return the index pairs of image pairs that occur in both directions."""
     place = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
     found = []
     for (first, second), i in place.items():
@@ -265,7 +268,7 @@ def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
 
 
 def group_scoring(poses: Poses, protocol: PoseProtocol, rows: Rows) -> PoseScoring:
-    """Return the scoring that the settings of a group of rows share, else that of the protocol."""
+    """Return the scoring of a group of rows: that of their settings if all share one, else the protocol's."""
     numbers = np.unique(np.asarray(poses["setting"], np.int64)[rows])
     used = {protocol.settings[k].scoring or protocol.scoring for k in numbers}
     return used.pop() if len(used) == 1 else protocol.scoring
@@ -275,7 +278,7 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
     """Return (e_t, e_R, e) of every row in degrees, where e is the larger of both angles.
 
     Failed estimates have the failure error of the protocol. If the protocol has no failure error, the angle
-    rule is applied to their zero translation.
+    rule is applied to the zero translation of the failed estimate.
     """
     scoring = protocol.scoring
     e_t, e_R = poses.angles(scoring)
@@ -301,7 +304,7 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
 
 
 def counted_rows(poses: Poses, scoring: PoseScoring, rows: Rows) -> NDArray[np.int64]:
-    """Return the indices of the rows in `rows` that count, in ascending order.
+    """Return the indices of those `rows` that enter the score, in ascending order.
 
     Depending on the scoring, only the last of several pairs with the same two images counts, and the last
     repeat of a pair counts twice (its index is repeated).

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of imported pose errors: means over the sets of ZEB, without the poses themselves."""
+"""Scores of imported pose errors, averaged over the sets of the ZEB benchmark.
+
+The poses themselves are unknown.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ SETS = (
     "GL3D", "BlendedMVS", "ETH3DI", "ETH3DO", "KITTI", "RobotcarWeather",
     "RobotcarSeason", "RobotcarNight", "Multi-FoV", "SceneNetRGBD", "ICL-NUIM", "GTA-SfM",
 )  # fmt: skip
-"""Sets of the benchmark, in the order of its table."""
+"""Sets (datasets) of the ZEB benchmark, in the order of its table."""
 SET_DEG = 5
-"""Threshold of the published score."""
+"""Threshold of the published score in degrees."""
 RIGHT_MATCHES, RIGHT_SHARE = 100, 0.9
-"""A pair without a pose that has at least so many correct matches, and so large a share of them."""
+"""Minimum number and share of correct matches for which a pair without a pose is counted separately."""
 EXACT_NOTE = "intervals and tests use the exact area, which is a mean over pairs"
 
 
@@ -42,7 +45,7 @@ def is_imported(records: Iterable[Records]) -> bool:
 def error_records(
     rows: Mapping[str, Sequence[str]], columns: Mapping[str, Mapping[str, Floats]], version: str
 ) -> Records:
-    """Return the records of all pairs: identifiers and columns by set."""
+    """Return the records of all pairs: identifiers and error columns, given by set."""
     names = sorted(rows, key=_place)
     counts = [len(rows[name]) for name in names]
     found = {c: np.concatenate([columns[name][c] for name in names]) for c in columns[names[0]]}
@@ -80,7 +83,7 @@ def only_pairs(record: Records, keys: set[str]) -> Records:
 
 
 def imported_facts(record: Records) -> dict[str, UnitFacts]:
-    """Return scene and set of every pair."""
+    """Return the scene and the set of every pair."""
     sets = record.meta["sets"]
     groups = [{"set": name} for name in sets]
     of = np.asarray(record["set"]).tolist()
@@ -91,18 +94,18 @@ def imported_facts(record: Records) -> dict[str, UnitFacts]:
 
 
 def has_imported_facts(units: Mapping[str, UnitFacts]) -> bool:
-    """Return whether these are the properties of imported pairs, which belong to sets."""
+    """Return whether these are properties of imported pairs, which belong to the sets of a benchmark."""
     return any("set" in (facts.groups or {}) for facts in units.values())
 
 
 def imported_weights(units: Mapping[str, UnitFacts], metric: str, parts: Mapping[str, str]) -> UnitWeights:
-    """Return weights with which every set counts the same, or equal weights of the pairs of one set."""
+    """Return the weights of the pairs in a score: equal within a set, with the same total for every set."""
     have = {facts.kind for facts in units.values()}
     wanted = [parts["set"]] if "set" in parts else [name for name in SETS if name in have]
     if not have.intersection(wanted):
         listed = first_few(sorted(have))
         raise InputError(
-            f"these results have no set {parts.get('set', 'of the benchmark')!r}; found {listed}"
+            f"these results have no set {parts.get('set', 'of the benchmark')!r}; choose one of {listed}"
         )
     sizes = {key: 1.0 for key, facts in units.items() if facts.kind in wanted}
     note = ""
@@ -116,14 +119,14 @@ def imported_weights(units: Mapping[str, UnitFacts], metric: str, parts: Mapping
 
 
 def imported_values(record: Records, metric: str, parts: Mapping[str, str]) -> dict[str, float]:
-    """Return the value of every pair: its share of the area, or whether its error is below the threshold."""
+    """Return the value of every pair: its part of the area, or whether its error is below the threshold."""
     errors, degrees = pose_errors(record), int(parts.get("threshold_deg", SET_DEG))
     values = auc_shares(errors, degrees) if metric == "auc" else (errors < degrees).astype(np.float64)
     return dict(zip(unit_keys(record), values.tolist(), strict=True))
 
 
 def pose_errors(record: Records) -> Floats:
-    """Return the larger of both angles, each 180 degrees if it is not finite."""
+    """Return the larger of both angles in degrees. An angle that is not finite counts as 180."""
     angles = [np.asarray(record[name], np.float64) for name in ("R_errs", "t_errs")]
     return np.maximum(*(np.where(np.isfinite(a), a, 180.0) for a in angles))
 
@@ -153,7 +156,7 @@ def imported_scores(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def mean_note(sets: Sequence[str]) -> str:
-    """Return what a mean over sets averages: ``mean of 12 sets``, or ``mean of 3 of 12 sets``."""
+    """Return a text on what a mean over sets averages: ``mean of 12 sets``, or ``mean of 3 of 12 sets``."""
     return (
         f"mean of {len(SETS)} sets" if len(sets) == len(SETS) else f"mean of {len(sets)} of {len(SETS)} sets"
     )
@@ -169,7 +172,7 @@ def _scenes(record: Records) -> NDArray[Any]:
 def _areas(
     e: Floats, by_set: Mapping[str, NDArray[Any]], counted: Sequence[str], scenes: NDArray[Any], t: int
 ) -> Iterator[Score]:
-    """Yield the areas up to a threshold: by set, and their means with every kind of interval."""
+    """Yield the areas up to a threshold in degrees: by set, and their means with every kind of interval."""
     shares = auc_shares(e, t)
     printed, exact = {}, {}
     for name, rows in by_set.items():
@@ -198,9 +201,9 @@ def _areas(
 
 
 def pair_interval(values: Mapping[str, Floats]) -> tuple[float | None, float | None]:
-    """Return the normal 95 % interval of a mean over sets from the spread of pairs within each set.
+    """Return the normal 95 % interval of a mean over sets, from the spread of pairs within each set.
 
-    None if a set has one pair, whose spread is unknown.
+    Both limits are None if a set has only one pair.
     """
     if min(map(len, values.values())) < 2:
         return None, None
@@ -221,7 +224,7 @@ def _mean(values: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 def _no_interval(what: str, by_set: Mapping[str, NDArray[Any]], scenes: NDArray[Any]) -> str:
-    """Return the note of a mean over sets: why it has no interval over scenes."""
+    """Return `what`, followed by the reason why the mean over sets has no interval over scenes, if any."""
     alone = [name for name, rows in by_set.items() if len(set(scenes[rows])) == 1]
     if not alone:
         return what
@@ -232,7 +235,7 @@ def _no_interval(what: str, by_set: Mapping[str, NDArray[Any]], scenes: NDArray[
 def _means(
     metric: str, by_set: Mapping[str, NDArray[Any]], counted: Sequence[str], values: Mapping[int | None, Any]
 ) -> Iterator[Score]:
-    """Yield means over pairs by set, and their means over sets, by threshold."""
+    """Yield means over the pairs of each set, and the means over sets, by threshold."""
     for t, own in values.items():
         parts = {} if t is None else {"threshold_deg": t}
         found = {name: float(np.mean(own[rows])) for name, rows in by_set.items()}
@@ -254,7 +257,7 @@ def _counts(record: Records, by_set: Mapping[str, NDArray[Any]]) -> Iterator[Sco
 
 
 def import_warnings(record: Records) -> list[str]:
-    """Return warnings about missing and unknown sets."""
+    """Return warnings about sets of the benchmark that are missing, and about unknown sets."""
     names = record.meta["sets"]
     found = []
     if unknown := [name for name in names if name not in SETS]:

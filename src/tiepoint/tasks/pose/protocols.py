@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Protocols of `pose/relative`: estimator settings and scoring.
+"""Protocols of `pose/relative`: how estimators are called and how poses are scored.
 
 A *setting* defines the estimator calls: frame, estimator, threshold and repeats. A *scoring* defines how
 poses become scores: angle rule, failure error and area. Values that depend on the dataset of a pair
@@ -25,10 +25,10 @@ _TEXT = re.compile(r"original|(?P<rule>long|short):(?P<side>\d+(\.\d+)?)|(?P<wid
 
 @dataclass(frozen=True)
 class ImageFrame:
-    """Target size of both images. Points and intrinsics are scaled without rounding.
+    """Frame: size to which both images are resized. Points and intrinsics are scaled without rounding.
 
     `rule` is `original`, `long` (longer side becomes `side`), `short` (shorter side becomes `side`) or `size`
-    (width becomes `side`, height becomes `height`, without keeping the aspect ratio).
+    (width becomes `side`, height becomes `height`, whatever the aspect ratio).
 
     >>> ImageFrame("long", 1000).scales((500, 250)), ImageFrame("size", 640, 480).scales((1280, 1440))
     ((2.0, 2.0), (0.5, 0.3333333333333333))
@@ -39,7 +39,7 @@ class ImageFrame:
     height: float = 0.0
 
     def resize(self, size: Size) -> Resize:
-        """Return the resize transform of an image of size (width, height)."""
+        """Return the resize of an image of size (width, height)."""
         if self.rule == "original":
             return original_size(size)
         if self.rule == "size":
@@ -91,7 +91,7 @@ Parts = Mapping[str, str | int | float]
 
 @dataclass(frozen=True)
 class PoseScoring:
-    """Scoring of estimated poses.
+    """How estimated poses are scored.
 
     Attributes:
         angles: Name of the angle rule.
@@ -103,7 +103,7 @@ class PoseScoring:
         both_directions_once: Whether a pair that occurs in both directions counts once.
         limit: Value that replaces non-finite errors.
         strict: Whether an error equal to the threshold is wrong in `accuracy`.
-        best_px: Datasets for which the threshold with the best mean area on the test set is used.
+        best_px: Datasets for which the estimator threshold with the best mean area on the test set is used.
         again: Datasets for which the error of the last repeat counts twice.
     """
 
@@ -120,7 +120,7 @@ class PoseScoring:
 
 @dataclass(frozen=True)
 class PoseSetting:
-    """Estimator settings for every pair.
+    """How poses are estimated for every image pair.
 
     Attributes:
         estimator: Estimator to call.
@@ -156,7 +156,7 @@ class PoseSetting:
 
 @dataclass(frozen=True)
 class PoseProtocol:
-    """A protocol: estimator settings, scoring, and the headline setting of each dataset.
+    """A pose protocol: settings of estimators, scoring, and the headline setting of each dataset.
 
     `comparison` is the name of the comparison. Protocols with the same comparison share estimated poses.
     `precision` defines the match precision: distance rule and thresholds.
@@ -169,11 +169,11 @@ class PoseProtocol:
     comparison: str = ""
 
     def parts_of(self, dataset: str) -> Parts:
-        """Return the group name parts of the setting that the paper reports for a dataset."""
+        """Return the group name parts of the setting with which the paper reports a dataset."""
         return self.headline.get(dataset, self.headline[""])
 
     def knows(self, dataset: str) -> bool:
-        """Return whether the protocol defines settings for the dataset, or is the same for all datasets."""
+        """Return whether the protocol has a setting for the dataset, or one setting for all datasets."""
         named = {name for s in self.settings for name in (*s.frames, *s.only)} | set(self.headline)
         return dataset in named or not named - {""}
 
@@ -249,7 +249,7 @@ def _dad() -> PoseProtocol:
 
 
 def _xfeat() -> PoseProtocol:
-    """Return the settings of the tool's two scripts, which also score differently.
+    """Return the protocol of XFeat, with the settings of its two scripts, which also score differently.
 
     The MegaDepth script stores K and T in float32. The ScanNet script sorts NaN last, and counts only errors
     below the threshold.
@@ -293,7 +293,7 @@ def _glue_factory() -> PoseProtocol:
 
 
 def _zeb() -> PoseProtocol:
-    """Return the settings of `loftr`, in original pixels for every dataset."""
+    """Return the protocol of ZEB: that of `loftr`, in original pixels for every dataset."""
     loftr = _loftr()
     headline = {"": loftr.settings[0].parts, SCANNET: loftr.settings[1].parts}
     scoring = PoseScoring(ACOS_TRUTH_FLOAT32, last_duplicate=True, limit=180.0)
@@ -311,7 +311,7 @@ def _imc() -> PoseProtocol:
 def exact_protocol(
     estimator: str = "poselib", side_px: float = 1000.0, threshold_px: float = 1.0, seeds: int = 5
 ) -> PoseProtocol:
-    """Return the protocol `exact` under its options.
+    """Return the protocol `exact` with given options.
 
     >>> [s.parts["threshold_px"] for s in exact_protocol().settings]
     [0.5, 1.0, 2.0]

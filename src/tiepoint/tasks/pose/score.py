@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `pose/relative` from its records: `exact` with intervals, papers' protocols as published."""
+"""Scores of `pose/relative`, computed from its records.
+
+Scores under `exact` have intervals; those under papers' protocols are computed as published.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ SQUARED = 5e-4
 
 
 def protocol_of(records: Sequence[Records], name: str) -> PoseProtocol:
-    """Return the protocol with the options of its records."""
+    """Return a protocol with the options stored in its records."""
     if name == "exact" and records:
         return exact_protocol(**records[0].meta["exact"])
     return PROTOCOLS[name]
@@ -54,7 +57,7 @@ def score(records: Sequence[Records], name: str) -> list[Score]:
 
 
 def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 0) -> Rows:
-    """Return the rows of the settings with the given group name parts, for one match budget.
+    """Return a mask of the rows whose setting has the given group name parts, for one match budget.
 
     If no setting has exactly these parts, use settings whose parts include them. Budget 0 means all matches.
     """
@@ -64,9 +67,9 @@ def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 
 
 
 def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows:
-    """Return the rows of the setting that the paper reports, which depends on the dataset of a pair.
+    """Return a mask of the rows of the setting that the paper reports for the dataset of each pair.
 
-    If the tool selects the threshold with the best mean area on the test set, so does this function.
+    If the paper's tool selects the threshold with the best mean area on the test set, so does this function.
     """
     rows = np.zeros(len(poses.pair), bool)
     for dataset in np.unique(poses.datasets):
@@ -91,7 +94,7 @@ def _best(poses: Poses, protocol: PoseProtocol, rows: Rows) -> Rows:
 
 
 def budgets_of(records: Sequence[Records]) -> list[int]:
-    """Return the match budgets in the records. 0 means all matches."""
+    """Return the match budgets in the records; 0 means all matches."""
     return [int(b) for b in records[0].meta["budgets"]]
 
 
@@ -123,7 +126,7 @@ def _areas(
     name: str,
     parts: Parts,
 ) -> list[Score]:
-    """Return the AUC of one group of rows, and the other scores that the tool prints."""
+    """Return the AUC of one group of rows, and the other scores that the protocol's tool prints."""
     order = counted_rows(poses, protocol.scoring, rows)
     e_t, e_R, e = (a[order] for a in errors)
     n = len(np.unique(poses.pair[order]))
@@ -154,7 +157,7 @@ def _areas(
 def _once(
     poses: Poses, protocol: PoseProtocol, errors: Floats, rows: Rows, parts: Mapping[str, Any]
 ) -> list[Score]:
-    """Return the AUC with every repeat counted once, for tools that count the last repeat twice."""
+    """Return the AUC with every repeat counted once, for protocols that count the last repeat twice."""
     area, n = AREAS[protocol.scoring.area], len(np.unique(poses.pair[rows]))
     return [
         Score("auc", group_name(**parts, repeats="once", threshold_deg=t), area(errors[rows], t), n)
@@ -174,7 +177,7 @@ def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
 
 
 def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) -> list[Score]:
-    """Return number, precision and matching score of the matches, averaged over pairs."""
+    """Return the number, precision and matching score of the matches, averaged over pairs."""
     used = [r for r, k in zip(records, keep, strict=True) if k]
     made = [Score("matches", "all", float(np.mean([r.meta["matches"] for r in used])), len(used))]
     if protocol.precision is None:
@@ -193,7 +196,7 @@ def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) 
 
 
 def _share(record: Records, rule: str, threshold: float) -> float:
-    """Return the share of matches below a threshold. 0 if there are no matches."""
+    """Return the share of a pair's matches with an epipolar distance below a threshold; 0 without matches."""
     n = int(record.meta["matches"])
     return float(record.meta["precision"][rule][f"{threshold:g}"]) / n if n else 0.0
 
@@ -206,7 +209,7 @@ def _matching(record: Records) -> float:
 def pose_values(
     records: Mapping[str, Records], name: str, metric: str, parts: Mapping[str, str]
 ) -> dict[str, float]:
-    """Return the value of each pair: the mean over its rows of what a row adds to the score."""
+    """Return the value that each pair adds to a score, averaged over the pair's rows."""
     listed = list(records.values())
     protocol, poses = protocol_of(listed, name), Poses(listed)
     errors = pose_row_errors(poses, protocol)[2]
@@ -236,7 +239,7 @@ def pose_values(
 
 
 def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
-    """Arrange row values as a table (seeds, pairs). Missing values are NaN."""
+    """Arrange the values of rows as a table (seeds, pairs). Missing values are NaN."""
     seeds = int(poses["repeat"].max(initial=0)) + 1
     table = np.full((seeds, len(poses.records)), np.nan)
     table[poses["repeat"][rows], poses.pair[rows]] = values[rows]
@@ -244,7 +247,7 @@ def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
 
 
 def pair_shares(poses: Poses, errors: Floats, rows: Rows, threshold: float) -> Floats:
-    """Return the contribution of each pair to the AUC for each seed, (seeds, pairs)."""
+    """Return the part of the AUC that each pair contributes, for each seed, (seeds, pairs)."""
     return by_seed(poses, rows, auc_shares(errors, threshold))
 
 
@@ -259,7 +262,7 @@ def pair_weights(records: Sequence[Records]) -> Floats:
 def _sums(
     records: Sequence[Records], values: Floats, weights: Floats, chance: float | None = None
 ) -> SceneSums:
-    """Return the weighted sums over the pairs of each scene."""
+    """Return the weighted sums of values over the pairs of each scene."""
     names, of = np.unique([str(r.meta["scene"]) for r in records], return_inverse=True)
     kind = {str(r.meta["scene"]): str(r.meta["dataset"]) or "other" for r in records}
     known = np.isfinite(values)
@@ -331,13 +334,13 @@ def _exact_group(
 
 
 def _maa_shares(errors: Floats) -> Floats:
-    """Return what each error adds to the mean accuracy at 1, 2, …, 10 degrees."""
+    """Return the part that each error in degrees adds to the mean accuracy at 1, 2, …, 10 degrees."""
     share = np.clip(MAA_DEG - np.floor(errors), 0, None) / MAA_DEG + (errors == MAA_DEG) / MAA_DEG
     return np.asarray(share, np.float64)
 
 
 def _with_images(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:
-    """Add an interval over images if the run requests it and there are too few scenes."""
+    """Return a score with an interval over images, if the run requests it and there are too few scenes."""
     scenes = {str(r.meta["scene"]) for r in records}
     if records[0].meta["cluster"] != "image" or len(scenes) >= STUDENT_FROM:
         return score
@@ -349,7 +352,7 @@ def _with_images(score: Score, records: Sequence[Records], values: Floats, weigh
 
 
 def _median(values: Floats, weights: Floats) -> float:
-    """Return the weighted median of the finite values. Of two middle values, return the lower one."""
+    """Return the weighted median of the finite values: the lower of two middle values."""
     known = np.isfinite(values)
     order = np.argsort(values[known], kind="stable")
     total = np.cumsum(weights[known][order])
@@ -357,7 +360,7 @@ def _median(values: Floats, weights: Floats) -> float:
 
 
 def _spread(table: Floats, weights: Floats, group: str) -> list[Score]:
-    """Return standard deviation, minimum and maximum of the score over seeds. They are not an interval."""
+    """Return the standard deviation, minimum and maximum of a score over seeds. They are not an interval."""
     if len(table) < 2 or not np.isfinite(table).any():
         return []
     known = np.isfinite(table).all(axis=0)
@@ -392,7 +395,7 @@ def _exact_matches(records: Sequence[Records], weights: Floats) -> list[Score]:
 
 
 def _note(records: Sequence[Records]) -> str | None:
-    """Return the reason if there are too few scenes for an interval, else None."""
+    """Return a note if there are too few scenes for an interval, else None."""
     scenes = {str(r.meta["scene"]) for r in records}
     if len(scenes) >= STUDENT_FROM:
         return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps from a paper's protocol to `exact`, on the same matches.
+"""Steps from a paper's protocol to `exact`, which change one convention at a time.
 
-The first step uses the records of the protocol, the last step those of `exact`. Only the intermediate steps
-need new estimator calls: with the image size of `exact`, then also with the threshold of `exact`.
+All steps use the same matches. The first step uses the records of the protocol, the last step those of
+`exact`. Only the intermediate steps need new estimator calls: with the image size of `exact`, then also with
+the threshold of `exact`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ARROW = "->exact"
 
 
 class StepSettings(NamedTuple):
-    """Settings of the steps to `exact`: `framed` changes the frame, `nearer` also the threshold."""
+    """Estimator settings of the steps to `exact`: `framed` changes the frame, `nearer` also the threshold."""
 
     own: PoseSetting
     framed: PoseSetting
@@ -41,7 +42,7 @@ class StepSettings(NamedTuple):
 
     @property
     def new_settings(self) -> tuple[PoseSetting, ...]:
-        """Settings that need new estimator calls. `nearer` is omitted if it equals `framed`."""
+        """The settings that need new estimator calls. `nearer` is omitted if it equals `framed`."""
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
 
@@ -57,7 +58,8 @@ def steps_comparison_name(protocol: str) -> str:
 def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
     """Return the settings of the steps from a protocol to `exact`, for pairs of a dataset.
 
-    If the tool selects its threshold on the test set, the steps use the threshold closest to that of `exact`.
+    If the paper's tool selects its threshold on the test set, the steps use the threshold closest to that of
+    `exact`.
 
     >>> own, framed, nearer = step_settings("loftr", "scannet", exact_protocol())
     >>> str(own.frame("scannet")), str(framed.frame("scannet")), nearer.estimator.threshold_px
@@ -74,7 +76,7 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
 
 
 def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
-    """Return the settings between a protocol and `exact` that need new estimator calls, for a dataset.
+    """Return a protocol with the settings between a protocol and `exact` that need new estimator calls.
 
     >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
@@ -88,7 +90,7 @@ def _goal(exact: PoseProtocol) -> PoseSetting:
 
 @dataclass(frozen=True)
 class _StepScores:
-    """Records of the steps from one protocol to `exact`, and the AUC after each step."""
+    """Records for the steps from one protocol to `exact`. Methods compute the AUC after each step."""
 
     name: str
     own: Poses
@@ -102,12 +104,12 @@ class _StepScores:
 
     @cached_property
     def walks(self) -> Mapping[str, StepSettings]:
-        """Step settings by dataset."""
+        """Estimator settings of the steps, by dataset."""
         return {str(d): step_settings(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
 
     @cached_property
     def scoring(self) -> PoseScoring:
-        """Scoring of the printed areas."""
+        """Scoring with which the protocol prints its areas."""
         return group_scoring(self.own, self.protocol, headline_rows(self.own, self.protocol))
 
     def printed_area(self, t: float) -> float:
@@ -117,18 +119,21 @@ class _StepScores:
         return float(AREAS[self.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
-        """Return the AUC of the protocol at the estimator threshold that is closest to that of `exact`."""
+        """Return the AUC of the protocol at its estimator threshold that is closest to that of `exact`."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.scoring, t)
 
     def area_at_stage(self, stage: str, t: float) -> float:
-        """Return the AUC at the intermediate step `framed` or `nearer`."""
+        """Return the AUC up to `t` degrees at the intermediate step `framed` or `nearer`."""
         ways = {d: (w.new_settings, w.new_settings.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
-        """Return the AUC of the poses of `exact`, with the failure error of the protocol."""
+        """Return the AUC of the poses of `exact`, with the failure error of the protocol.
+
+        Without `all_seeds`, each pair has as many seeds as the protocol has repeats.
+        """
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
         for d, w in self.walks.items():
@@ -142,7 +147,7 @@ class _StepScores:
         return self._area(self.last, ways, scoring, t, keep)
 
     def once(self, t: float) -> float:
-        """Return the score of `exact`: the mean over pairs, with weight 1/2 for a pair in both directions."""
+        """Return the AUC of `exact`: the mean over pairs, with weight 1/2 for a pair in both directions."""
         rows = headline_rows(self.last, self.exact)
         shares = np.clip(1 - pose_row_errors(self.last, self.exact)[2][rows] / t, 0, None)
         weights = pair_weights(self.last.records)[self.last.pair[rows]]
@@ -156,7 +161,10 @@ class _StepScores:
         t: float,
         keep: Rows | None = None,
     ) -> float:
-        """Return the AUC of one setting per dataset. `ways` maps datasets to (settings, index of one)."""
+        """Return the AUC of rows with one setting per dataset.
+
+        `ways` maps a dataset to (settings, index of one).
+        """
         chosen = np.zeros(len(poses.pair), bool)
         errors: Floats = np.full(len(poses.pair), np.nan)
         for dataset, (settings, number) in ways.items():
@@ -217,7 +225,7 @@ def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
 
 
 def _scorings(own: PoseScoring, exact: PoseScoring) -> list[tuple[str, PoseScoring]]:
-    """Return the scoring after each step, with a description of the change."""
+    """Return the scoring after each step from a protocol to `exact`, with a description of the change."""
     failed = replace(own, failure=exact.failure, limit=None)
     angles = replace(failed, angles=exact.angles)
     steps = [

@@ -65,12 +65,15 @@ def _budgets(value: Any) -> tuple[int, ...]:
     except (TypeError, ValueError):
         found = (0,)
     if any(number < 5 for number in found):
-        raise ValueError(f"budget: expected integers from 5, separated by commas, found {value!r}")
+        raise ValueError(f"budget: found {value!r}; pass integers from 5, separated by commas")
     return found
 
 
 def _near_line(parts: Mapping[str, str]) -> str:
-    """Describe the match precision. Only thresholds of the mean distance are named in the group."""
+    """Return a description of the match precision.
+
+    Only thresholds of the mean distance are named in the group.
+    """
     limit = "squared distance below 5e-4 squared focal lengths"
     if "threshold" in parts:
         limit = f"distance below {parts['threshold']} focal lengths"
@@ -103,8 +106,7 @@ class RelativeOptions(PairsOptions):
     """Numbers of highest-confidence matches to score in addition to all matches, such as 512,1024,2048."""
 
     cluster: Literal["scene", "image"] = "scene"
-    """Unit of resampling for intervals: scenes, or images if there are few scenes. The score states the unit.
-    """
+    """What intervals resample: scenes, or images if there are few scenes. The score states which."""
 
     only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("estimator", "threshold_px", "side_px", "seeds", "cluster"), "exact"
@@ -134,7 +136,7 @@ def _at(words: str) -> Any:
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Choose the three AUC columns that papers print, then the other scores."""
+    """Return the three AUC columns that papers print, then the other scores."""
     wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
     wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
@@ -142,7 +144,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class RelativePose(PairsTask):
-    """Rotation and translation direction from matches, under `exact` and the protocols of papers.
+    """Task `pose/relative`: rotation and translation direction, under `exact` and the protocols of papers.
 
     Records contain every estimated pose. Angles, failures and areas are computed when scoring.
     """
@@ -222,7 +224,7 @@ class RelativePose(PairsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """Return the comparison of a protocol. `zeb` scores the poses of `loftr`."""
+        """Return the name of the comparison that a protocol scores. `zeb` scores the poses of `loftr`."""
         own = super().comparison(protocol)
         return PROTOCOLS[own].comparison or own
 
@@ -237,7 +239,7 @@ class RelativePose(PairsTask):
         return found
 
     def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
-        """Return the protocol of a comparison under the options, for pairs of a dataset."""
+        """Return the protocol of a comparison with a run's options, for pairs of a dataset."""
         exact = exact_protocol(**_exact_options(options))
         if comparison == "exact":
             return exact
@@ -250,7 +252,7 @@ class RelativePose(PairsTask):
         return replace(protocol, settings=tuple(replace(s, frames=frames) for s in protocol.settings))
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Compute the estimated poses of one pair under every setting of a protocol."""
+        """Compute the result records of a pair: the poses estimated under every setting of a protocol."""
         pair = truth.pair
         matches = matches_of(arrays, pair.name)
         budgets = (0,) if comparison.endswith(ARROW) else (0, *options.budget)
@@ -265,18 +267,24 @@ class RelativePose(PairsTask):
         return compare(truth, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return imported_scores(records, protocol) if is_imported(records) else score(records, protocol)
 
     def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
-        """Return the properties of all pairs. Imported pose errors have one record for all pairs."""
+        """Return the properties of all pairs from their records.
+
+        Imported pose errors have one record for all pairs.
+        """
         if is_imported(records.values()):
             return {key: facts for r in records.values() for key, facts in imported_facts(r).items()}
         return super().record_facts(records)
 
     def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
-        """Return imported pose errors restricted to the pairs that all of them have."""
+        """Return imported pose errors restricted to the pairs that all of them contain.
+
+        None if none are imported.
+        """
         if not records or not all(is_imported([r]) for r in records):
             return None
         keys = set.intersection(*(set(unit_keys(r)) for r in records))
@@ -285,12 +293,14 @@ class RelativePose(PairsTask):
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
-        """Return equal weights of the pairs; under `exact` half for each direction of the same two images."""
+        """Return equal weights of the pairs. Under `exact`, a pair in both directions has 1/2 for each."""
         parts = self.raceable_parts(metric, group)
         if has_imported_facts(units):
             return imported_weights(units, metric, parts)
         if "set" in parts:
-            raise not_raceable(self.name, metric, group, "only imported results have sets")
+            raise not_raceable(
+                self.name, metric, group, "only imported results have sets; choose another group"
+            )
         self.check_raceable(units, protocol, metric, group)
         images = {key: facts.images or (key, "") for key, facts in units.items()}
         sizes = dict.fromkeys(units, 1.0)
@@ -314,7 +324,7 @@ class RelativePose(PairsTask):
         metric: str,
         group: str,
     ) -> None:
-        """Refuse scores that only some protocols have, and scores that choose a threshold by the results."""
+        """Raise an error for scores that are no mean over pairs or choose a threshold by the results."""
         rule, reason = PROTOCOLS[protocol], None
         if {facts.kind for facts in units.values()} & set(rule.scoring.best_px):
             reason = f"{protocol} chooses the threshold with the best area on all pairs"
@@ -328,14 +338,17 @@ class RelativePose(PairsTask):
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the mean over seeds or repeats of each pair. Areas are exact under every protocol."""
+        """Return the value of each pair in a score, averaged over seeds or repeats.
+
+        Areas are exact under every protocol.
+        """
         if is_imported(records.values()):
             parts = group_parts(group)
             return {k: v for r in records.values() for k, v in imported_values(r, metric, parts).items()}
         return pose_values(records, protocol, metric, group_parts(group)) if records else {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return warnings about unknown datasets, and about pairs whose cameras share their centre."""
+        """Return warnings about datasets without a rule and about pairs whose cameras share their centre."""
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:
@@ -345,17 +358,21 @@ class RelativePose(PairsTask):
         if unknown:
             name = records[0].meta["protocol"]
             told.append(
-                f"{name} has no rule for the dataset {', '.join(unknown)} and uses original pixels; `frame` "
-                "sets another size"
+                f"{name} has no rule for the dataset {', '.join(unknown)} and uses original pixels; "
+                "`frame` sets another size"
             )
         if records and records[0].meta["protocol"] == "roma":
             told.append(
-                "roma samples its matches again for every repeat; with given matches it only shuffles them"
+                "roma samples its matches again for every repeat, but the method returned fixed matches, "
+                "which are only shuffled"
             )
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the comparisons for the steps from each protocol to `exact`. Protocols may share them."""
+        """Return the comparisons for the steps from each protocol to `exact`.
+
+        Protocols may share a comparison.
+        """
         if "exact" not in protocols:
             return ()
         return tuple(dict.fromkeys(steps_comparison_name(p) for p in protocols if p != "exact"))
@@ -372,7 +389,7 @@ class RelativePose(PairsTask):
         return tables
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the contribution of each pair to the AUC up to 10 degrees, for galleries."""
+        """Return what each pair contributes to the AUC up to 10 degrees, for galleries of pictures."""
         if not records or records[0].meta["protocol"] != "exact":
             return
         poses, protocol = Poses(records), protocol_of(records, "exact")
@@ -382,7 +399,7 @@ class RelativePose(PairsTask):
             yield str(record.meta["pair"]), float(value)
 
     def pair_caption(self, records: Sequence[Records], pair: str) -> str:
-        """Return a caption with the median over seeds of both angles, under `exact`."""
+        """Return a caption with the medians over seeds of both angle errors of a pair, under `exact`."""
         from .compare import Poses, pose_row_errors
 
         own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare the positions of transferred points on SatAst with the clicked ones."""
+"""Compare transferred points on SatAst with the clicked points."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from ..pairs.score import pair_facts
 
 Floats = NDArray[np.float64]
 NORMALISED = HomographyEstimator("opencv", 0.001, 0.99999999, 100_000, method="USAC_DEFAULT")
-"""Estimator of RoMa v2, in coordinates where an image reaches from -1 to 1 in both directions."""
+"""Estimator of RoMa v2, for coordinates in which an image reaches from -1 to 1 on both axes."""
 
 
 def exact_errors(truth: PairTruth, arrays: Arrays, options: Any) -> list[Floats]:
-    """Return the distances (q,) of the transferred points under every seed; infinite without an answer.
+    """Return the errors (q,) in pixels of the transferred points under every seed.
 
-    Points that the method transfers itself, or by a flow, are used unless `options.by` asks for homographies.
+    The error is infinite for a point without an answer. The method's own points or flow are used if there are
+    any, unless `options.by` requests homographies.
     """
     points, true = _points(truth)
     own = "answers" in arrays or "flow" in arrays
@@ -45,14 +46,14 @@ def exact_errors(truth: PairTruth, arrays: Arrays, options: Any) -> list[Floats]
 
 
 def transfer_errors(truth: PairTruth, arrays: Arrays) -> list[Floats]:
-    """Return the distances (q,) of the points as the method, its flow or its matches transfer them."""
+    """Return the errors (q,) in pixels of the points that the method, its flow or its matches transfer."""
     points, true = _points(truth)
     found = transferred_points(arrays, np.ascontiguousarray(points), truth.pair.name)
     return [np.nan_to_num(point_errors(found, true), nan=np.inf)]
 
 
 def normalised_errors(truth: PairTruth, arrays: Arrays) -> list[Floats]:
-    """Return the distances (q,) under a homography that is estimated in normalised coordinates.
+    """Return the errors (q,) of points transferred by a homography estimated in normalised coordinates.
 
     One threshold in these coordinates is an ellipse in pixels. The errors are in pixels of image 1.
     """
@@ -70,7 +71,7 @@ def normalised_errors(truth: PairTruth, arrays: Arrays) -> list[Floats]:
 
 
 def normalised(points: Floats, size: Size) -> Floats:
-    """Convert pixels (n, 2) to coordinates from -1 to 1: 2 (x + 0.5)/w - 1.
+    """Convert pixels (n, 2) to normalised coordinates from -1 to 1: 2 (x + 0.5)/w - 1.
 
     >>> normalised(np.array([[-0.5, 0.5]]), (4, 2)).tolist()
     [[-1.0, 0.0]]
@@ -79,7 +80,7 @@ def normalised(points: Floats, size: Size) -> Floats:
 
 
 def mapped_normalised(H: Floats, points: Floats, sizes: tuple[Size, Size]) -> Floats:
-    """Map pixels of image 0 to pixels of image 1 by a homography of normalised coordinates."""
+    """Map pixels (n, 2) of image 0 to pixels of image 1 by a homography of normalised coordinates."""
     u = np.column_stack([normalised(points, sizes[0]), np.ones(len(points))]) @ np.asarray(H).T
     with np.errstate(all="ignore"):
         v = u[:, :2] / (u[:, 2:] + 1e-8)
@@ -103,7 +104,8 @@ Rule = Callable[[PairTruth, Arrays], list[Floats]]
 def compare(pair: ImagePair, found: Mapping[int, tuple[PairTruth, Arrays]], rule: Rule) -> Records:
     """Compute the errors of the points of a pair under a rule.
 
-    `found` has the ground truth and the features of every orientation of image 1, by turn in degrees.
+    `found` has the ground truth and the features for every orientation of image 1. Its keys are the rotations
+    in degrees.
     """
     rows = [
         (turn, k, errors)

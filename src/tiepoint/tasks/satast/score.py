@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `satast/points`: areas under the recall of transferred points."""
+"""Scores of `satast/points`: areas under the recall curves of transferred points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TURNS = (0, 90, 180, 270)
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean over orientations and pairs of the area of each pair, and areas by orientation."""
+    """Compute the area of each pair, averaged over orientations and pairs, and the areas by orientation."""
     if not records:
         return []
     turns = [t for t in TURNS if all(t in r.meta["turns"] for r in records)]
@@ -41,7 +41,10 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def area_of(record: Records, t: float, turn: int | None = None) -> float:
-    """Return the mean of max(0, 1 - e/t) over the points of a pair, over seeds, and over orientations."""
+    """Return a pair's area up to t pixels: the mean of max(0, 1 - e/t) over points, seeds, orientations.
+
+    `turn` restricts the mean to one orientation.
+    """
     turns = np.asarray(record["turn"])
     rows = np.ones(len(turns), bool) if turn is None else turns == turn
     return float(auc_shares(np.asarray(record["error_px"])[rows], t).mean())
@@ -61,7 +64,7 @@ def pooled_errors(records: Sequence[Records]) -> Floats:
 
 
 def score_pooled(records: Sequence[Records]) -> list[Score]:
-    """Compute the area under the trapezoids of the errors of all points, as RoMa v2 prints it."""
+    """Compute the trapezoid area under the recall curve of all points, as RoMa v2 prints it."""
     if not records:
         return []
     errors = pooled_errors(records)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps from the protocols of RoMa v2 to `exact`, on the same features."""
+"""Steps from the protocols of RoMa v2 to `exact`, which change one convention at a time.
+
+All steps use the same features.
+"""
 
 from __future__ import annotations
 

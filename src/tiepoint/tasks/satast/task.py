@@ -32,7 +32,7 @@ from .steps import ARROW, step_tables
 
 HOMOGRAPHY, WARP = "romav2-homography", "romav2-warp"
 AGAIN = "@jpeg"
-"""Suffix of the item whose image 1 is encoded again."""
+"""Suffix of the item whose image 1 has been re-encoded as JPEG."""
 CITE = """@misc{edstedt2025romav2,
   author = {Johan Edstedt and David Nordstr{\\"o}m and Yushan Zhang and Georg B{\\"o}kman and others},
   title  = {{RoMa v2}: Harder Better Faster Denser Feature Matching},
@@ -52,13 +52,13 @@ class SatastOptions(SeededOptions):
     """Also match image 1 turned by 90, 180 and 270 degrees, which `romav2-warp` needs."""
 
     jpeg: Flag = True
-    """Also match image 1 encoded again as JPEG, which `romav2-homography` needs."""
+    """Also match image 1 re-encoded as JPEG, which `romav2-homography` needs."""
 
     only_under: ClassVar[Mapping[str, str]] = {"by": "exact"}
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Raise an error for options without effect, or that remove the images of a protocol."""
+        """Raise an error for options without effect, and for options that remove images a protocol needs."""
         super().check_protocols(task, given, protocols)
         chosen = cls.parse(task, given)
         for protocol, option in ((WARP, "turned"), (HOMOGRAPHY, "jpeg")):
@@ -88,7 +88,7 @@ class OpenSatast(OpenPairs):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """One item per pair and orientation, and one with image 1 encoded again."""
+        """One item per pair and orientation, and one per pair with image 1 re-encoded as JPEG."""
         return tuple(map(self.item, self.truths.values()))
 
     @cached_property
@@ -118,13 +118,13 @@ class OpenSatast(OpenPairs):
         return drawn_errors(truth.pair, points, answers, np.asarray(truth.annotations["points1"], np.float64))
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the errors of the points of one pair under a comparison."""
+        """Compute the result records of a pair: the errors of its points."""
         parts, name = self.parts[unit.key], unit.key
         homography = comparison.startswith(HOMOGRAPHY)
         if homography:
             parts = {0: f"{name}{AGAIN}" if comparison == HOMOGRAPHY else name}
         if not set(parts.values()) <= self.truths.keys():
-            raise InputError(f"{comparison} needs image 1 encoded again; remove jpeg=no")
+            raise InputError(f"{comparison} needs image 1 re-encoded as JPEG; remove jpeg=no")
         found = {turn: (self.truth(key), features.arrays(key)) for turn, key in parts.items()}
         if comparison == "exact":
             rule: Rule = partial(exact_errors, options=self.options)
@@ -134,7 +134,10 @@ class OpenSatast(OpenPairs):
 
 
 class SatastPoints(PairsTask):
-    """Transfer of clicked points by points, flows or homographies, under `exact` and two rules of RoMa v2."""
+    """Task `satast/points`: transfer clicked points, under `exact` and two protocols of RoMa v2.
+
+    Points are transferred by the method itself, by its flow, or by a homography from its matches.
+    """
 
     name = "satast/points"
     needs = "keypoints"
@@ -169,18 +172,18 @@ class SatastPoints(PairsTask):
     )
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return with_protocol(score_exact(records) if protocol == "exact" else score_pooled(records), protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about points without an answer."""
+        """Return a warning about points that the method did not transfer."""
         missing = sum(int((~np.isfinite(np.asarray(r["error_px"]))).sum()) for r in records)
         total = sum(len(r) for r in records)
         return [f"{missing} of {total} points have no answer; they count as wrong"] if missing else []
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the area of each pair, for galleries."""
+        """Return the area under the recall curve of each pair, for galleries of pictures."""
         for r in records:
             yield str(r.meta["pair"]), area_of(r, HEADLINE_PX)
 
@@ -191,13 +194,18 @@ class SatastPoints(PairsTask):
         protocol: str,
         parts: Mapping[str, str],
     ) -> UnitWeights:
-        """Return equal weights of the pairs. The protocols of RoMa v2 pool the points of all pairs."""
+        """Return equal weights of the pairs. Raise an error for the protocols of RoMa v2.
+
+        These protocols pool the points of all pairs, so their scores are not means over pairs.
+        """
         if protocol != "exact":
-            raise not_raceable(self.name, "auc", "all", f"{protocol} pools the points of all pairs")
+            raise not_raceable(
+                self.name, "auc", "all", f"{protocol} pools the points of all pairs; race under exact"
+            )
         return unit_weights(units, sizes)
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the comparisons between `exact` and the other protocols that were run."""
+        """Return the comparisons between `exact` and each other protocol that was run."""
         others = [p for p in protocols if p != "exact"]
         return tuple(f"{p}{ARROW}" for p in others) if "exact" in protocols else ()
 

@@ -36,7 +36,10 @@ class FlowOptions(PairOptions):
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
-    """Count the pixels with known truth, correct pixels and KITTI outliers of a pair, and sum the errors."""
+    """Compute the result records of a pair: numbers of known and correct pixels and outliers, error sums.
+
+    Outliers are those of KITTI.
+    """
     if pair.flow is None:
         raise InputError(f"{pair.key} has no true flow; choose another dataset")
     truth = pair.flow()
@@ -44,7 +47,8 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) ->
     if truth.shape[:2] != source:
         raise FormatError(
             pair.key,
-            f"the true flow is {truth.shape[:2]}, but its image is {source} (height, width); they must agree",
+            f"{pair.key}: the true flow has size {truth.shape[:2]}, but its image {source} (height, "
+            "width); replace either file",
         )
     # The headline threshold is always included.
     pixels = parse_ascending([*options.thresholds_px, HEADLINE_PX])
@@ -70,17 +74,18 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) ->
 
 
 def _at_most(at: Mapping[str, str]) -> str:
-    """Return the threshold of a group as text."""
+    """Return the threshold of a group of scores as text."""
     if "alpha" in at:
         return f"{at['alpha']} of the target's larger side"
     return f"{at.get('threshold_px', '5')} px"
 
 
 class DenseFlow(PairTask):
-    """AEPE, Fl and accuracy at thresholds in pixels and relative to the target's larger side.
+    """Task `dense/flow`: AEPE, Fl, and accuracy at thresholds in pixels and relative to the image size.
 
-    Scores include means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``). The ground
-    truth is a flow file (TSS, or a list of ``image1, image2, flow``) or a homography (image sequences).
+    The relative thresholds are fractions of the target's larger side. Scores include means over pairs
+    (``per=pair``, the headline) and over pixels (``per=pixel``). The ground truth is a flow file (TSS, or a
+    list of ``image1, image2, flow``) or a homography (image sequences).
     """
 
     truth = "flow"
@@ -116,11 +121,11 @@ class DenseFlow(PairTask):
     )
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
-        """Compute the records of one directed pair."""
+        """Compute the result records of one directed pair."""
         return compare(pair, flow, options)
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-        """Return the scores of one group of records."""
+        """Return the scores of the records of one subset or class."""
         return score(records, parts)
 
     def share(self, record: Records) -> float | None:
@@ -131,7 +136,7 @@ class DenseFlow(PairTask):
 
 
 def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-    """Compute the scores of one group of records."""
+    """Compute the scores of a list of records; `parts` are the parts of their group name."""
     used, note = usable_records(records)
     if not used:
         return [Score(m, group_name(**parts), float("nan"), 0, note=note) for m in METRICS]

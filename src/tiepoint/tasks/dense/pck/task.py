@@ -44,7 +44,7 @@ class PckOptions(PairOptions):
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
-    """Compute the error of every keypoint (inf if not found) and the reference lengths.
+    """Compute the error of every keypoint (inf if not found) and the reference lengths of a pair.
 
     Padding keypoints are excluded.
     """
@@ -82,7 +82,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
 
 
 def _box(pair: DensePair, *, wanted: bool) -> Box | None:
-    """Return the box of the object. None if the box is missing, or if it is unreadable but not required."""
+    """Return the box of the object, or None. An unreadable box is an error only if it is `wanted`."""
     if pair.box is None:
         return None
     try:
@@ -94,7 +94,7 @@ def _box(pair: DensePair, *, wanted: bool) -> Box | None:
 
 
 class DensePck(PairTask):
-    """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point.
+    """Task `dense/pck`: PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point.
 
     The headline ``all`` is the mean over image pairs at alpha 0.1, with the length of the option `scale`. The
     default is the extent of the target's keypoints, as usually reported for PF-WILLOW.
@@ -131,11 +131,11 @@ class DensePck(PairTask):
         return "pck", group_name(alpha=HEADLINE_ALPHA, per="pair", scale=str(scale))
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
-        """Compute the records of one directed pair."""
+        """Compute the result records of one directed pair."""
         return compare(pair, flow, options)
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-        """Return the scores of one group of records."""
+        """Return the scores of the records of one class."""
         return score(records, parts)
 
     def share(self, record: Records) -> float | None:
@@ -146,7 +146,10 @@ class DensePck(PairTask):
 
 
 def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-    """Compute the scores of one group of records, for every scale that all records have."""
+    """Compute the scores of a list of records, for every scale that all of them have.
+
+    `parts` are the parts of their group name.
+    """
     used, left = usable_records(records)
     if not used:
         return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
@@ -177,7 +180,7 @@ def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
 
 
 def headline_words(alpha: float, scale: str) -> str:
-    """Describe the headline PCK."""
+    """Return a description of the headline PCK: its threshold and reference length."""
     return f"alpha {alpha}, scale {scale}, mean over pairs"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2017 matching task from its records, under given scoring conventions."""
+"""Scores of the 2017 matching task, computed from its records under given scoring rules."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from ..protocols import (
 
 METRICS = ("map", "success_rate", "map_ratio")
 MAX_MATCHING_MISSES = 50
-"""Number of evenly spaced patches of an image pair that `misses` checks, the same for every method."""
+"""Number of evenly spaced patches of an image pair checked for wrong matches; the same for every method."""
 
 
 @dataclass(frozen=True)
 class ImagePairs:
-    """Metrics (scenes, noises) by sequence and noise level, averaged over the image pairs.
+    """Metrics by sequence and noise level, averaged over the image pairs; arrays (scenes, noises).
 
     A value is NaN if a sequence has no image pair of a noise level. `count` is the number of image pairs.
     """
@@ -50,7 +50,7 @@ class ImagePairs:
 
 
 def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
-    """Return distances to the nearest and second patch, and the probability of a correct match.
+    """Return the distances to the nearest and second patch, and the probability of a correct match.
 
     All three arrays have shape (images, patches).
     """
@@ -67,10 +67,11 @@ def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> 
 
 
 def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return the reason why the tool computes no score, or None.
+    """Return why the original tool computes no score from these records. None if it does.
 
-    The tool stops if a list has no finite distance. A single target with NaN causes this, because it becomes
-    the nearest target of every patch. The tool also stops if all matches have infinite distance.
+    The tool stops if the distances of a list contain no finite value. A single target with NaN causes this,
+    because it becomes the nearest target of every patch. The tool also stops if all matches have infinite
+    distance.
     """
     if not rules.stops_at_failures:
         return None
@@ -89,7 +90,7 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
-    """Convert recorded distances as the rules require: squared or not, single or double precision."""
+    """Convert recorded distances to those that the rules rank: squared or not, single or double precision."""
     kept = np.asarray(values, np.float64)
     if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
@@ -100,7 +101,7 @@ def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> F
 
 
 def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
-    """Return the metrics of every image of a sequence, (images,) each."""
+    """Return the metrics of every image of a sequence, one array (images,) per metric."""
     d1, d2, valid = neighbour_distances_and_validity(records, rules)
     images, n = d1.shape
     owner = np.repeat(np.arange(images), n)
@@ -124,7 +125,7 @@ def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
 
 
 def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
-    """Return the values of all sequences that the rules include."""
+    """Return the metrics of all sequences that the rules include."""
     used = counted_sequences(records, rules)
     noises = tuple(used[0].meta["noises"]) if used else ()
     per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
@@ -155,7 +156,7 @@ def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> li
 
 
 def counted_sequences(records: Sequence[Records], rules: HPatchesRules) -> list[Records]:
-    """Return the sequences that the rules include: those of the split, or all."""
+    """Return the records of the sequences that the rules include: those of the split, or all."""
     return [r for r in records if rules.all_sequences or r.meta["in_split"]]
 
 
@@ -225,7 +226,7 @@ def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | Non
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return wrong matches of sampled patches: (query, correct answer, answer of the method)."""
+    """Return wrong matches of a fixed sample of patches: (query, correct answer, method's answer)."""
     for r in records:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:
             continue
@@ -239,7 +240,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every noise level. Its area approximates `map`."""
+    """Compute the mean precision-recall curve of every scene and noise level. Its area approximates `map`."""
     used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
     if not used:
         return
@@ -263,10 +264,10 @@ def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[S
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Compute the scores of imported matching results. None if the records contain distances.
+    """Compute the scores of imported matching results. None if the records contain distances instead.
 
-    Records have one row per image pair with the columns `scene`, `noise` (indices into the meta), `image`,
-    `map` and optionally `success_rate`.
+    Imported records have one row per image pair with the columns `scene`, `noise` (indices into the meta),
+    `image`, `map` and optionally `success_rate`.
     """
     if not scored_as_imported(records, protocol):
         return None
@@ -274,7 +275,7 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def imported_values(record: Records, metric: str, noise: str | None) -> dict[str, float]:
-    """Return the value of every sequence in imported results: the mean over noise levels, or one level."""
+    """Return the value of every sequence in imported results, for one noise level or averaged over all."""
     pairs = _imported_pairs(record)
     chosen = [z for z, name in enumerate(pairs.noises) if noise in (None, name)]
     return dict(zip(pairs.scenes, pairs.values[metric][:, chosen].mean(axis=1).tolist(), strict=True))
@@ -295,7 +296,7 @@ def _imported_pairs(r: Records) -> ImagePairs:
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return reference patches as cases, scored by the probability that the nearest neighbour is correct."""
+    """Return the reference patches of a sequence, scored by the probability that their match is correct."""
     own = [r for r in records if not is_imported([r]) and scene in r.meta["scenes"]]
     if not own:
         return None

@@ -49,11 +49,11 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
 
     Rows are sorted by image (`meta["images"]`), then by patch. Columns:
 
-    * `d1`, `d2`: first and second distance (reference value, squared for l2, infinite if there is none).
+    * `d1`, `d2`: first and second distance (squared for l2, infinite if there is none).
     * `index`: lowest index at distance `d1`.
     * `ties`: number of targets at distance `d1`.
     * `right`: whether the correct target is one of these ties.
-    * `failed_ref`, `failed_target`, `far_target`: failures of the patch itself, if any descriptor failed.
+    * `failed_ref`, `failed_target`, `far_target`: whether the patch's own descriptor failed, if any did.
       `far_target` is a failure by infinity alone.
 
     A failed reference patch has the index that NumPy's argmin returns for it.
@@ -118,7 +118,7 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
 def _all_valid(
     reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
 ) -> None:
-    """Fill `columns` for a sequence without failed descriptors, with all images in one call."""
+    """Fill `columns` for a sequence without failed descriptors, for all images in one call."""
     found = first_two_aligned(reference, targets, distance=distance, squared=distance == "l2")
     for i, (near, truth) in enumerate(found):
         columns["d1"][i], columns["d2"][i] = near.d1, near.d2
@@ -127,9 +127,10 @@ def _all_valid(
 
 
 def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
-    """Return the index that argmin returns for a row with infinity.
+    """Return the target index that NumPy's argmin returns for a reference row with infinity.
 
-    Every distance is infinite, or NaN if both rows contain the same infinity. The first NaN wins.
+    All its distances are infinite, or NaN if both rows contain the same infinity. argmin returns the first
+    NaN. `far` are the indices of the targets with infinity.
     """
     met = far[(np.isinf(row) & (target[far] == row)).any(axis=1)]
     return int(met[0]) if len(met) else 0
@@ -143,7 +144,7 @@ class HPatchesMatchingOptions(HPatchesOptions):
 
 
 class HPatchesMatching(MeansOfUnits, HPatchesTask):
-    """Nearest neighbours of the reference patches in every other image of their sequence.
+    """Task `hpatches/matching`: match the reference patches to every other image of their sequence.
 
     Metrics: `map` (AP of the matches ranked by distance, with every reference patch in the denominator),
     `success_rate` (share of correct matches) and `map_ratio` (ranked by the ratio of first to second
@@ -191,12 +192,15 @@ class HPatchesMatching(MeansOfUnits, HPatchesTask):
         return OpenHPatches(setting, units, compare_one, answer=answer, side_by_side=True)
 
     def unit_facts(self, opened: OpenHPatches) -> Mapping[str, UnitFacts]:
-        """Return kind of every sequence, and whether it is in the split."""
+        """Return the kind of every sequence, and whether it is in the split."""
         test = set(opened.setting.split.test)
         return {u.key: _facts(u.key, scene_kind(u.key), u.key in test) for u in opened.units}
 
     def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
-        """Return the same from records. Imported results have one record for all sequences."""
+        """Return the kind of every sequence, and whether it is in the split, from its records.
+
+        Imported results have one record for all sequences.
+        """
         found = {}
         for key, record in records.items():
             if is_imported([record]):
@@ -209,14 +213,14 @@ class HPatchesMatching(MeansOfUnits, HPatchesTask):
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the value of every sequence: the mean over its image pairs."""
+        """Return the value of every sequence in a score: the mean over its image pairs."""
         first = next(iter(records.values()), None)
         if first is not None and is_imported([first]):
             return scoring.imported_values(first, metric, group_parts(group).get("noise"))
         return super().unit_values(records, protocol, metric, group)
 
     def facts_of(self, record: Records) -> UnitFacts:
-        """Return kind of a sequence, and whether it is in the split, from its records."""
+        """Return the kind of a sequence, and whether it is in the split, from its records."""
         meta = record.meta
         return _facts(meta["scenes"][0], meta["kinds"][0], bool(meta.get("in_split", True)))
 
@@ -227,14 +231,14 @@ class HPatchesMatching(MeansOfUnits, HPatchesTask):
         protocol: str,
         parts: Mapping[str, str],
     ) -> UnitWeights:
-        """Return the weights of the mean over kinds, or over sequences."""
+        """Return the weights of the sequences in a mean over kinds, or over sequences."""
         rules = hpatches_rules(protocol)
         counted = {k: 1.0 for k in sizes if rules.all_sequences or (units[k].groups or {})["split"] == "in"}
         chosen = parts.get("weighting", "sequences" if rules.sequence_weighted else "cells")
         return unit_weights(units, counted, by_kind=chosen == "cells", unit="scene")
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the headline scores after each step: `hpatches-python`, `hpatches-matlab`, `exact`."""
+        """Return the headline scores after each step: `hpatches-python`, `hpatches-matlab`, then `exact`."""
         refuse_imported(records, "telling conventions apart")
         return convention_tables(records, scoring.METRICS, convention_steps(MATCHING), scoring.score)
 

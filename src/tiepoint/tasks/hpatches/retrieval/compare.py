@@ -26,20 +26,20 @@ from ..data import DatasetSplit, base_meta, descriptor_rows, max_mapped_images, 
 SIZES = (100, 500, 1000, 2000, 5000, 10000, 15000, 20000)
 PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
 MATLAB_SIZE = 2000
-"""Default number of distractors in the MATLAB tool. Its script for the article uses all of them."""
+"""Default number of distractors in the MATLAB tool. The tool's script for the article uses all of them."""
 ALL = "all"
 EVERY = "every"
-"""Rule and label of the pool with every patch of every other sequence."""
+"""Name of the pool that contains every patch of every other sequence."""
 Ints = NDArray[np.int64]
 NAME = "hpatches/retrieval"
 MAX_SHOWN_DISTRACTORS = 500
-"""Number of queries, from the start of the list, whose nearest distractor is recorded for the gallery."""
+"""Number of first queries whose nearest distractor is recorded for the gallery of wrong answers."""
 NEAR = 8
 
 
 @dataclass(frozen=True)
 class DistractorPool:
-    """Distractor pool: counting rule (`others`, `with`, `first`, `all` or `every`) and size."""
+    """Set of distractors: its size and its selection rule (`others`, `with`, `first`, `all` or `every`)."""
 
     rule: str
     size: int | None
@@ -53,7 +53,7 @@ class DistractorPool:
 
 
 def pools() -> list[DistractorPool]:
-    """Return all distractor pools in the records. The complete list of distractors is last."""
+    """Return all distractor pools of the records. The complete list of distractors is last."""
     return [
         *(DistractorPool("others", k) for k in SIZES),
         *(DistractorPool("with", k) for k in PYTHON_SIZES),
@@ -69,7 +69,7 @@ def limits(
     pool_scene: NDArray[Any],
     positives: int,
 ) -> tuple[Ints, Ints]:
-    """Return the end of each pool in the list of distractors, and its number of distractors.
+    """Return how far each pool extends in the list of distractors, and its number of distractors.
 
     Both arrays are (queries, pools). Patches of the query's own sequence are not counted as distractors. A
     pool that is larger than the list ends with the list.
@@ -100,7 +100,7 @@ def limits(
 def items_for_retrieval(
     setting: DatasetSplit, queries: RefPatches | None, distractors: RefPatches | None
 ) -> tuple[str, ...]:
-    """Return the required images: references of all listed sequences, and all images of query sequences."""
+    """Return the images whose features are needed: all of the query sequences, references of the others."""
     of_query = setting.split.test if queries is None else _used(queries)
     more = setting.split.test if distractors is None else _used(distractors)
     references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]
@@ -163,7 +163,7 @@ def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], feature
 
 
 def compare_every(setting: DatasetSplit, queries: RefPatches, features: Features) -> Records:
-    """Compute the records of `compare`, but with all patches of all other sequences as distractors.
+    """Compute the records of `compare` with all patches of all other sequences as distractors.
 
     The distractors are read image by image and are never all in memory. The `rival` of the gallery is the
     nearest reference patch of another sequence.
@@ -217,7 +217,7 @@ def _distances(
     good: NDArray[np.bool_],
     features: Features,
 ) -> NDArray[np.float64]:
-    """Return the distances (q, images) of the correct answers. Squared for l2, infinite for failures."""
+    """Return the distances (q, images) of the correct answers; squared for l2, infinite for failures."""
     scenes, images = setting.split.test, setting.images
     out = np.full((len(q), len(images)), np.inf)
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
@@ -286,7 +286,10 @@ def _scenes(patches: RefPatches, scenes: Sequence[str]) -> Ints:
 def _gather(
     features: Features, keys: Sequence[str], image: Ints, index: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the descriptors (n, d) of listed patches, and whether each is valid."""
+    """Return the descriptors (n, d) of listed patches, and whether each is valid.
+
+    Patch i is row index[i] of the image keys[image[i]].
+    """
     out: NDArray[Any] | None = None
     valid = np.zeros(len(index), bool)
     order = np.argsort(image, kind="stable")
@@ -300,12 +303,15 @@ def _gather(
             out = np.empty((len(index), values.shape[1]), values.dtype)
         if values.shape[1] != out.shape[1]:
             raise InputError(
-                f"{key} has {values.shape[1]} descriptor columns, but other images have {out.shape[1]}"
+                f"{key} has {values.shape[1]} descriptor columns, but other images have {out.shape[1]}; "
+                "use descriptors of one length"
             )
         out[own] = values[index[own]]
         valid[own] = good[index[own]]
     if out is None:
-        raise InputError("a retrieval list is empty; provide at least one query and one distractor")
+        raise InputError(
+            "retrieval lists: one of them is empty; provide at least one query and one distractor"
+        )
     return out, valid
 
 
@@ -328,7 +334,7 @@ def _rivals(
     body_index: NDArray[Any],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Return, for the first queries, the distractor of another sequence with the nearest descriptor.
+    """Return the nearest distractor of another sequence for each of the first queries, as record columns.
 
     Only the `NEAR` nearest distractors of a query are searched.
     """
@@ -350,7 +356,7 @@ def _rivals(
 
 
 class _Nearest:
-    """Incremental search for the nearest descriptor in other sequences. Call `add` for each sequence."""
+    """Search for the nearest descriptor of each query in other sequences, one sequence per call of `add`."""
 
     def __init__(self, queries: NDArray[Any], scene: Ints, distance: str) -> None:
         self._queries, self._scene, self._distance = queries, scene, distance

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2017 retrieval task from its records, under given scoring conventions."""
+"""Scores of the 2017 retrieval task, computed from its records under given scoring rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METRIC = "map"
 
 
 def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
-    """Return the pool columns that the rules report, in ascending order of size.
+    """Return the columns of the distractor pools that the rules report, in ascending order of size.
 
     `exact` reports the pool sizes that are available for every query, and all distractors. Records with
     `distractors=every` have a single pool, which is always reported.
@@ -53,7 +53,7 @@ def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
 
 
 def query_values(records: Records, noise: int, column: int, rules: HPatchesRules) -> Floats:
-    """Return the average precision (q,) of every query."""
+    """Return the average precision (q,) of every query at one noise level, for one pool column."""
     noises, images = len(records.meta["noises"]), len(records.meta["images"])
     per, pools = images // noises, len(records.meta["pools"])
     q = len(records)
@@ -85,9 +85,10 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
 
 
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
-    """Return why the tool computes no score, or None. The tool stops if a list has no finite distance.
+    """Return why the original tool computes no score from these records. None if it does.
 
-    This happens if the query has NaN or infinity, or if all its correct answers and distractors failed.
+    The tool stops if the distances of a list contain no finite value. This happens if the query has NaN or
+    infinity, or if all its correct answers and distractors failed.
     """
     if not rules.stops_at_failures:
         return None
@@ -119,7 +120,7 @@ def _cell(
 
 
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
-    """Compute scores by noise and pool, their means over noise levels, and the headline."""
+    """Compute scores by noise and pool, their means over noise levels, and the headline score."""
     (r,) = records
     noises, columns = r.meta["noises"], pool_columns(r, rules)
     weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
@@ -157,11 +158,11 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Compute the scores of imported retrieval results. None if the records contain distances.
+    """Compute the scores of imported retrieval results. None if the records contain distances instead.
 
-    Records have one row per query, noise level and pool, or one row per noise level and pool if only means
-    were imported. Columns: `noise` and `pool` (indices into the meta), `map`, and `scene` if the queries are
-    known.
+    Imported records have one row per query, noise level and pool, or one row per noise level and pool if only
+    means were imported. Columns: `noise` and `pool` (indices into the meta), `map`, and `scene` if the
+    queries are known.
     """
     if not scored_as_imported(records, protocol):
         return None
@@ -228,7 +229,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 def replay(
     setting: DatasetSplit, lists: Any, every: bool, scene: str, key: str, features: Features | None
 ) -> QueryCase | None:
-    """Recompute the ranking of a query's other views and the distractors at a noise level."""
+    """Recompute how a query's other views and the distractors rank at a noise level."""
     number, noise = divmod(int(key), len(setting.noises))
     queries, distractors = lists()
     patch = int(queries.index[number])

@@ -26,16 +26,18 @@ class HPatchesRetrievalOptions(HPatchesOptions):
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": EVERY}
 
     distractors: Literal["list", "every"] = "list"
-    """Distractors: the patches in the list of distractors, or every patch of every other sequence of the
-    split (`exact`). In the second case only the queries are sampled."""
+    """Distractors: the patches in the list of distractors (`list`), or every patch of every other sequence of
+    the split (`every`, only under `exact`). With `every`, only the queries are sampled.
+    """
 
 
 class HPatchesRetrieval(HPatchesTask):
-    """Queries (reference patches) with five correct answers each, among distractors of other sequences.
+    """Task `hpatches/retrieval`: find the five other views of a reference patch among distractors.
 
-    The metric is `map` by noise and pool size. The score `all` is the mean over noise levels with all
-    distractors. Under `hpatches-python`, it is also the mean over seven pool sizes, as most papers print it.
-    With `distractors=every` there is one pool, `every`.
+    The distractors are patches of other sequences. The metric is `map` by noise and pool size (number of
+    distractors). The score `all` is the mean over noise levels with all distractors. Under `hpatches-python`,
+    it is also the mean over seven pool sizes, as most papers print it. With `distractors=every` there is one
+    pool, `every`.
     """
 
     name = NAME
@@ -79,7 +81,7 @@ class HPatchesRetrieval(HPatchesTask):
         )
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `map` after each step from the papers' mean over pool sizes to `exact`.
+        """Return `map` as the rules change step by step from the papers' mean over pool sizes to `exact`.
 
         The table also has the default of the MATLAB tool.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distances of the 2017 verification pairs, by noise level, with bounded memory."""
+"""Compute the distances of the 2017 verification pairs, by noise level, with bounded memory."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ PLAN = 1
 """Version of the cache of pair plans. Increase it if plans are built differently."""
 Ints = NDArray[Any]
 _SINGLE: dict[str, Any] = {"l2": np.int8, "l1": np.int8, "masked_l1": np.int32}
-"""Distances whose rounding to float32 is recorded in `steps`, and the format of their steps."""
+"""Distances for which records have `steps`, the effect of float32 rounding, and the type of `steps`."""
 
 
 @dataclass(frozen=True)
 class PairPlan:
-    """Plan of a comparison: for each pair of the three lists, the image and descriptor row of both patches.
+    """Where to find both patches of every listed pair: image and descriptor row.
 
     The plan is the same for every noise level. `images` are (scene, image number) and `starts` the first row
     of each image after concatenation. Pair i consists of row row_a[i] of image image_a[i] and row row_b[i] of
     image image_b[i]. Pairs are sorted by their first image, so that one side stays in the processor's cache.
     `order` (n,) is the position of each pair in the lists. `scene_a` and `scene_b` are in list order. `rows`
-    are the numbers of pairs of the lists.
+    are the numbers of pairs of the three lists.
     """
 
     scenes: tuple[str, ...]
@@ -58,7 +58,7 @@ class PairPlan:
 
 
 def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
-    """Return the plan of a split's pair lists. The plan is cached, so that the lists are read only once."""
+    """Return the plan of a split's pair lists. It is cached, so that the lists are read only once."""
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
     made = cached_arrays("plan", key, lambda: _plan(setting, source.lists))
@@ -75,7 +75,7 @@ def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
 
 
 def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
-    """Return the arrays of a `PairPlan` in small types. `used` lists the image numbers that occur."""
+    """Return the arrays of a `PairPlan` in small types, and `used`, the image numbers that occur."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:
@@ -104,7 +104,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
     Columns, in the order of the lists pos, intra, inter:
 
-    * `distance`: reference value, squared for l2, infinite if a descriptor failed.
+    * `distance`: squared for l2, infinite if a descriptor failed.
     * `scene_a`, `scene_b`: scenes of the two patches.
     * `steps`: change of the distance, in float32 steps, if differences (l2) or products and sums (l1 and
       masked l1) are computed in float32. Missing if all are 0.
@@ -123,7 +123,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
 
 def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str, ...]:
-    """Return the items of a noise level: the reference and `images` - 1 images of each sequence."""
+    """Return the images of a noise level: the reference and `images` - 1 others of each sequence."""
     names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 
@@ -131,9 +131,9 @@ def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str
 def _side(
     tables: Sequence[VerificationPairs], scenes: Sequence[str], side: str, width: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return scene, image and patch indices of one side of all pairs, and the number of uses of each image.
+    """Return scene, image and patch of one side of all listed pairs, and the number of uses of each image.
 
-    The lists are concatenated. The scene is an index into `scenes`.
+    `side` is a or b. The lists are concatenated. A scene is an index into `scenes`.
     """
     place = {s: i for i, s in enumerate(scenes)}
     parts = []
@@ -148,12 +148,12 @@ def _side(
 def listed_distances(
     features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
 ) -> tuple[NDArray[np.float64], Ints]:
-    """Compute the distance (infinite for failures) of each pair of a plan, in list order.
+    """Compute the distance of each pair of a plan, in list order; infinite for failed descriptors.
 
     Also return `steps` as in `pair_distances_across` (empty if undefined for the dtype or distance). The
-    function reads memory-mapped features if it can. It copies them in blocks of limited size if the distance
-    needs prepared rows, or if there are more images than the process can map at once. The results are the
-    same.
+    function reads memory-mapped features in place if it can. Otherwise it copies them in blocks of limited
+    size: if the distance needs prepared rows, or if there are more images than the process can map at once.
+    The results are the same.
     """
     out = np.full(len(plan.order), np.inf)
     single = features.distance in _SINGLE and descriptor_rows(features, keys[0])[0].dtype == np.float32
@@ -176,7 +176,7 @@ def listed_distances(
 
 
 def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """Return the descriptors of all images, and the concatenated mask of valid rows."""
+    """Return the memory-mapped descriptors of all images, and the concatenated mask of valid rows."""
     images, valid = [], []
     for key in keys:
         values, good = descriptor_rows(features, key)
@@ -234,7 +234,7 @@ def _in_blocks(
 
 
 def _masked_steps(rows: tuple[NDArray[Any], NDArray[Any]], x: Ints, y: Ints, distance: Any) -> Ints:
-    """Return the `steps` of masked l1: value x mask is rounded to float32, and then l1 is computed."""
+    """Return the `steps` of masked l1: the float32 rounding of value x mask, then of l1."""
     half = rows[0].shape[1] // 2
     parts = [side[:, :half] * side[:, half:] for side in rows]
     value, moved, place = np.empty(len(x)), np.empty(len(x), np.int8), np.arange(len(x))
@@ -245,7 +245,7 @@ def _masked_steps(rows: tuple[NDArray[Any], NDArray[Any]], x: Ints, y: Ints, dis
 
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
-    """Return the edges of the blocks of images: one block if all fit into `BLOCK_BYTES`, else more."""
+    """Return the limits of the blocks of images: one block if all fit into `BLOCK_BYTES`, else more."""
     first = descriptor_rows(features, keys[0])[0]
     row_bytes = first.dtype.itemsize * first.shape[1]
     if int(starts[-1]) * row_bytes <= BLOCK_BYTES:
@@ -263,7 +263,7 @@ def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
 def _stack(
     features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Read the descriptors and validity masks of a block of images. Use all threads."""
+    """Read the descriptors and validity masks of a block of images into the workspace, with all threads."""
     first, stop = edges
     model = descriptor_rows(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2017 verification task from its records, under given scoring conventions."""
+"""Scores of the 2017 verification task, computed from its records under given scoring rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RankedPairs:
 
 
 def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
-    """Convert the recorded distances to the values that the rules rank.
+    """Convert the recorded distances to those that the rules rank.
 
     For l2, the rules rank by the sum of squares or by its root; this affects ties. Values, differences (l2)
     and sums (l1) may be in single precision. A failure ranks last (infinite) or first.
@@ -71,7 +71,10 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
 
 
 def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return why the tool computes no score, or None. The tool rejects NaN and infinity under l2."""
+    """Return why the original tool computes no score from these records. None if it does.
+
+    The tool rejects NaN and infinity under l2.
+    """
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
     pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
@@ -81,7 +84,7 @@ def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -
 
 
 def list_slices(records: Records) -> dict[str, slice]:
-    """Return the slices of the lists pos, intra and inter in the columns."""
+    """Return the slices of the lists pos, intra and inter in the record columns."""
     rows = records.meta["rows"]
     edges = np.cumsum([0, rows["pos"], rows["intra"], rows["inter"]]).tolist()
     return {name: slice(edges[i], edges[i + 1]) for i, name in enumerate(("pos", "intra", "inter"))}
@@ -89,7 +92,7 @@ def list_slices(records: Records) -> dict[str, slice]:
 
 @dataclass(frozen=True)
 class NoiseLists:
-    """Pair lists of one noise level, by kind of negatives. `distances` are in file order."""
+    """Sorted pair lists of one noise level, by kind of negatives. `distances` are in file order."""
 
     records: Records
     lists: dict[str, RankedPairs]
@@ -102,7 +105,7 @@ class NoiseLists:
 
 
 def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLists]:
-    """Sort the pairs of each noise level by ascending distance, in parallel threads."""
+    """Return the pair lists of each noise level, sorted by ascending distance in parallel threads."""
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
@@ -123,7 +126,7 @@ def _pieces(records: Records, distances: Floats) -> list[Floats]:
 
 
 def tie_rule(rules: HPatchesRules) -> str:
-    """Return the tie rule of the metrics."""
+    """Return the tie rule by which the metrics rank equal distances."""
     if rules.negatives_first:
         return "pessimistic"
     return "optimistic" if rules.positives_first else "expected"
@@ -151,7 +154,7 @@ def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
 
 
 def chances(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
-    """Return the chance levels: the scores of a random order."""
+    """Return the chance level of each metric: its value for a random order."""
     p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
     return {
@@ -200,7 +203,10 @@ def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
 
 
 def mean_of(cells: Sequence[Score]) -> Score:
-    """Compute the mean over noise levels and kinds of negatives. Its interval resamples scenes jointly."""
+    """Compute the mean of scores over noise levels and kinds of negatives.
+
+    Its confidence interval resamples scenes jointly.
+    """
     first = cells[0]
     pooled = [s.pooled for s in cells if s.pooled is not None]
     together = None
@@ -238,11 +244,11 @@ def _together(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Compute the scores of imported verification results. None if the records contain distances.
+    """Compute the scores of imported verification results. None if the records contain distances instead.
 
-    Records have one row per combination, with `noise` and `negatives` (indices into the meta) and each metric
-    of the files. There are no scenes and therefore no intervals. `pairs` of the meta is the number of pairs,
-    if known.
+    Imported records have one row per combination of noise and negatives, with `noise` and `negatives`
+    (indices into the meta) and each metric of the files. There are no scenes and therefore no intervals.
+    `pairs` of the meta is the number of pairs, if known.
     """
     if not scored_as_imported(records, protocol):
         return None
@@ -264,7 +270,7 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the pairs whose first patch belongs to the sequence, by noise, in list order.
+    """Return the pairs whose first patch belongs to a sequence, by noise, in list order.
 
     The score of a positive pair is the share of negative pairs with a larger distance, averaged over both
     lists of negatives. The score of a negative pair is the share of positive pairs with a smaller distance.

@@ -26,15 +26,17 @@ class VerificationOptions(HPatchesOptions):
 
     lists: Literal["official", "clean"] | None = None
     """Sampling of pair lists if there are no list files. `official`: the published recipe (the default).
-    `clean`: without pairs of one scene under two names and without duplicates."""
+    `clean`: without pairs of one scene under two names and without duplicates.
+    """
 
 
 class HPatchesVerification(HPatchesTask):
-    """Pairs of patches: positives, and negatives within (`intra`) or between (`inter`) sequences.
+    """Task `hpatches/verification`: separate pairs of the same patch from pairs of different patches.
 
-    Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), and `ap` on the first fifth of the
-    positives and all negatives (1 : 5), which is the "verification mAP" of the literature. `all` is the mean
-    over the six combinations of noise and negatives.
+    Negatives are pairs within (`intra`) or between (`inter`) sequences. Metrics by noise and negatives: `auc`
+    and `fpr95` on all pairs (1 : 1), and `ap` on the first fifth of the positives and all negatives (1 : 5),
+    which is the "verification mAP" of the literature. `all` is the mean over the six combinations of noise
+    and negatives.
     """
 
     name = NAME
@@ -75,7 +77,7 @@ class HPatchesVerification(HPatchesTask):
         return OpenHPatches(setting, units, compare_one, source, answer=partial(scoring.replay, plan))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the mean scores after each step: `hpatches-python`, `hpatches-matlab`, `exact`."""
+        """Return the mean scores after each step: `hpatches-python`, `hpatches-matlab`, then `exact`."""
         refuse_imported(records, "telling conventions apart")
         score = partial(scoring.score, bins=False)
         return convention_tables(records, scoring.METRICS, convention_steps(VERIFICATION), score)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2016 classification benchmark from its records, under given scoring conventions."""
+"""Scores of the 2016 classification benchmark, computed from its records under given scoring rules."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ WARNING = (
 
 
 def headline(metric: str, rules: HPatchesV1Rules) -> str:
-    """Return the pair list of the headline: `imbalanced` for AP, `balanced` for ROC metrics.
+    """Return the name of the pair list of the headline: `imbalanced` for AP, `balanced` for ROC metrics.
 
-    The 2016 program uses the imbalanced list for all metrics.
+    The rules of the 2016 program use the imbalanced list for all metrics.
     """
     return "imbalanced" if metric == "ap" or rules.headline_imbalanced else "balanced"
 
 
 def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
-    """Return the indices of the pairs in file order: all, or (balanced) as many negatives as positives."""
+    """Return the indices of a list's pairs in file order: all, or if balanced one negative per positive."""
     if balance == "imbalanced":
         return np.arange(len(labels))
     negatives = np.flatnonzero(~labels)
@@ -66,7 +66,7 @@ def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.flo
 def values(
     distances: NDArray[np.float64], labels: NDArray[np.bool_], rules: HPatchesV1Rules
 ) -> dict[str, float]:
-    """Return the AUC, AP and FPR at 95 % recall of one list."""
+    """Return the AUC, AP and FPR at 95 % recall of one pair list."""
     ties = "file" if rules.file_order else "expected"
     # One stable sort here makes the sorts inside the three metrics fast.
     order = np.argsort(distances, kind="stable")
@@ -79,13 +79,13 @@ def values(
 
 
 def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
-    """Return the chance levels: the scores of a random order."""
+    """Return the chance level of each metric: its value for a random order."""
     p, n = int(labels.sum()), len(labels)
     return {"auc": 0.5, "ap": chance_average_precision(n, p), "fpr95": needed_positives(p, 0.95) / (p + 1.0)}
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Compute the scores of each benchmark, on both lists and on the headline list, and their means."""
+    """Compute the scores of each benchmark, on both pair lists and on the headline list, and their means."""
     cells = [s for r in records for s in _of_benchmark(r, rules, protocol)]
     found: list[Score] = []
     for metric in METRICS:
@@ -126,7 +126,7 @@ def _of_benchmark(records: Records, rules: HPatchesV1Rules, protocol: str) -> It
 
 
 def _mean(scores: Sequence[Score], group: str) -> Score:
-    """Compute the mean over benchmarks. Its interval resamples the scenes of all lists jointly."""
+    """Compute the mean over benchmarks. Its confidence interval resamples the scenes of all lists jointly."""
     first = scores[0]
     if len(scores) == 1:
         return replace(first, group=group)
@@ -147,9 +147,9 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the ROC and precision-recall curves of every benchmark and balance: (group, curve, x, y).
+    """Compute the ROC and precision-recall curves of every benchmark and pair list: (group, curve, x, y).
 
-    If a list is imbalanced, the name of its ROC curve states it.
+    If a list is imbalanced, the name of its ROC curve says so.
     """
     ties = "file" if rules.file_order else "expected"
     for r in records:
@@ -165,7 +165,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return pairs whose first patch belongs to the sequence.
+    """Return the pairs whose first patch belongs to a sequence, with their scores.
 
     The score of a pair is the share of pairs with the other label that have a larger distance (for a positive
     pair) or a smaller one (for a negative pair).
@@ -187,7 +187,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(pairs: LabelledPairs, row: int, features: Features | None) -> QueryCase:
-    """Recompute a pair of patches."""
+    """Recompute a pair of patches as a query with one candidate."""
     table = pairs.pairs
     images = [table.images[int(of[row])] for of in (table.image_a, table.image_b)]
     items = item_key(images[0]), item_key(images[1])

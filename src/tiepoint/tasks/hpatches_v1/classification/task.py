@@ -34,7 +34,7 @@ NAME = "hpatches-v1/classification"
 
 
 class HPatchesV1Classification(V1Task):
-    """Positive and negative pairs of patches, ranked by descriptor distance.
+    """Task `hpatches-v1/classification`: rank positive and negative pairs of patches by descriptor distance.
 
     Metrics: `auc`, `ap` and `fpr95`. Each is computed on the imbalanced list (all pairs) and on the balanced
     list (all positives and equally many negatives from the start of the list).
@@ -58,7 +58,7 @@ class HPatchesV1Classification(V1Task):
     )
 
     def dataset(self, data: Path, benchmarks: Sequence[Path]) -> HPatchesDataset:
-        """Open the dataset. Without strips and lengths, the pair lists state the numbers of patches."""
+        """Open the dataset. If it has no strips and lengths, the pair lists give the numbers of patches."""
         if data.is_dir() and not any(data.glob("*/*.png")) and not (data / LENGTHS_FILE).is_file():
             dataset = HPatchesDataset.from_lengths(*lengths_in_lists(benchmarks))
             dataset.root = data
@@ -66,7 +66,7 @@ class HPatchesV1Classification(V1Task):
         return super().dataset(data, benchmarks)
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Return the labelled pairs of patches."""
+        """Return the labelled pairs of patches of a benchmark."""
         pairs = load_classification(path, data.counts)
         files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))
         used = np.unique(np.concatenate([pairs.pairs.image_a, pairs.pairs.image_b]))
@@ -77,13 +77,13 @@ class HPatchesV1Classification(V1Task):
         return compare(definition, features)
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
-        """Return the missing result files of the pair lists, if the benchmark's own file is also missing."""
+        """Return the missing result files of the pair lists; empty if the benchmark has one file for all."""
         return missing_results(folder, definition.content)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Read the distances from the file of the benchmark, or from the files of its pair lists."""
+        """Read a benchmark's distances from its result file, or from the files of its pair lists."""
         pairs: LabelledPairs = definition.content
         scenes, _ = sequence_codes(pairs.pairs.images)
         distances = read_classification_results(folder, pairs, on_nan=on_nan)
@@ -111,7 +111,7 @@ class HPatchesV1Classification(V1Task):
         protocols: Sequence[str],
         form: str,
     ) -> Iterator[Path]:
-        """Write the result files.
+        """Write the result files of every benchmark and yield their paths.
 
         The form `document` has one file per `.pairs` list, with distances and labels.
         """

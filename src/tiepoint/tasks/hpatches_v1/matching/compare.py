@@ -27,7 +27,8 @@ Rows = tuple[NDArray[Any], NDArray[np.bool_]]
 class MatchingTruth:
     """Ground truth of an image pair: the correct target of each reference patch.
 
-    `first_line` has the reference indices in the order of the labels file. None if targets are 0, 1, 2, ….
+    `first_line` has the reference indices in the order of the labels file. None if the targets are 0, 1, 2,
+    ….
     """
 
     target: NDArray[np.int64]
@@ -35,7 +36,7 @@ class MatchingTruth:
 
 
 def meta_of(name: str, benchmark: MatchingBenchmark, features: Features | None) -> dict[str, Any]:
-    """Return the header of matching records: the image pairs and the scene of each pair."""
+    """Return the metadata of matching records: the image pairs and the scene of each pair."""
     of = [split_image(a)[0] for a, _ in benchmark.pairs]
     scenes = list(dict.fromkeys(of))
     meta = base_meta(NAME, name, scenes, features)
@@ -66,7 +67,7 @@ def compare_descriptors(
 ) -> Records:
     """Compute the records of image pairs from descriptors (n, d) and validity (n,) of both images.
 
-    `meta` is the header, as `meta_of` returns it.
+    `meta` is the metadata that `meta_of` returns.
     """
     parts = [_pair(a, b, t.target, distance) for (a, b), t in zip(pairs, truth, strict=True)]
     return _together(parts, truth, meta | {"ranks_known": True})
@@ -123,7 +124,7 @@ def _pair(reference: Rows, target: Rows, truth: NDArray[np.int64], distance: str
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices and distances, (k, n) each, of the k nearest descriptors of image `b`.
+    """Return the k nearest patches in image `b` of each patch in image `a`: indices, distances (k, n).
 
     `wanted` is k, or None for all patches. Distances are squared for l2. Failed patches are last, in index
     order and with infinite distance.
@@ -150,10 +151,10 @@ def listed_neighbours(
 def records_of_neighbours(
     name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[NeighbourList]
 ) -> Records:
-    """Build records from neighbour lists of another program. Missing neighbours are not estimated.
+    """Build records from neighbour lists of another program. Neighbours beyond the lists remain unknown.
 
-    Ranks are known if the correct target is listed and the list continues beyond its distance, or if the list
-    is complete. If a tie reaches the end of the list, only its listed part is counted. `cut_ties` is the
+    The rank of a correct target is known if the list contains it and continues beyond its distance, or if the
+    list is complete. If a tie reaches the end of the list, only its listed part is counted. `cut_ties` is the
     number of these ties.
     """
     parts, known, cut = [], True, 0

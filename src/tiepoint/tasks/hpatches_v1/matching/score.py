@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2016 matching benchmark from its records, under given scoring conventions."""
+"""Scores of the 2016 matching benchmark, computed from its records under given scoring rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_V1_MATCHING_MISSES = 50
 
 
 def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, Floats]:
-    """Return the first and second distances that the rules rank."""
+    """Return the distances of first and second neighbours that the rules rank."""
     d1 = printed_matching(records, records["d1"], rules)
     d2 = printed_matching(records, records["d2"], rules)
     if rules.both_infinite:
@@ -40,7 +40,7 @@ def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Float
 
 
 def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
-    """Return whether each nearest neighbour is correct, or the probability that it is."""
+    """Return whether each nearest neighbour is correct, or the probability of that if neighbours tie."""
     if rules.lowest_index_match:
         truth = records["gt"]
         if rules.first_label_line and "first_label" in records.columns:
@@ -116,7 +116,7 @@ def _note(records: Records) -> str | None:
 
 
 def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
-    """Return the chance levels, averaged over image pairs."""
+    """Return the chance level of each metric, averaged over image pairs."""
     sizes = np.bincount(records["pair"], minlength=len(records.meta["pairs"]))
     kinds, times = np.unique(sizes, return_counts=True)
     by = "retrieved" if rules.matching_normaliser_valid else None
@@ -131,7 +131,7 @@ def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the precision-recall curve of every image pair. Recall is over all reference patches.
+    """Compute the precision-recall curve of every image pair. Recall is relative to all reference patches.
 
     An image pair without a correct match has no curve.
     """
@@ -148,7 +148,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return wrong matches of sampled patches: (query, correct answer, answer of the method).
+    """Return wrong matches of a fixed sample of patches: (query, correct answer, method's answer).
 
     The sample has at most `MAX_V1_MATCHING_MISSES` evenly spaced patches of an image pair, the same for every
     method.
@@ -168,7 +168,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every benchmark. Its area approximates `ap`."""
+    """Compute the mean precision-recall curve of every scene and benchmark. Its area approximates `ap`."""
     for r in records:
         pair, meta = np.asarray(r["pair"], np.int64), r.meta
         d1, _ = neighbour_distances(r, rules)
@@ -185,7 +185,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return reference patches as cases, scored by the probability that the nearest neighbour is correct."""
+    """Return the reference patches of a scene, scored by the probability that their match is correct."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(np.asarray(r.meta["pair_scenes"])[r["pair"]] == number)
@@ -200,7 +200,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(content: Any, row: int, features: Features | None) -> QueryCase:
-    """Recompute the ranking of the patches of the target image for a reference patch."""
+    """Recompute how the patches of the target image rank for a reference patch."""
     benchmark, truth = content
     ends = np.cumsum([len(t.target) for t in truth])
     pair = int(np.searchsorted(ends, row, side="right"))

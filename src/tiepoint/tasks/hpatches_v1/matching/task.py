@@ -39,11 +39,11 @@ WRITTEN = 2
 
 
 def _neighbours(value: Any) -> Any:
-    """Parse a number of neighbours (at least 1) or ``all``. None means the default of the form."""
+    """Parse a number of neighbours (at least 1) or ``all``. None means the default of the file's layout."""
     number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
     if number in (None, "all") or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
         return number
-    raise ValueError(f"neighbours: expected a positive integer or all, found {value!r}")
+    raise ValueError(f"neighbours: found {value!r}; pass a positive integer or all")
 
 
 class HPatchesV1MatchingOptions(BenchmarkOptions):
@@ -51,7 +51,8 @@ class HPatchesV1MatchingOptions(BenchmarkOptions):
 
     mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
     """Score that is printed first: `ap`, the mean over image pairs of the 2016 program, or `map_query`, the
-    mean over reference patches of its document. The option does not change any score."""
+    mean over reference patches of its document. The option does not change any score.
+    """
 
     neighbours: Annotated[int | Literal["all"] | None, BeforeValidator(_neighbours)] = None
     """Number of neighbours in a written results file, or ``all``. The default is 2 in the form `final` and
@@ -60,7 +61,7 @@ class HPatchesV1MatchingOptions(BenchmarkOptions):
 
 
 class HPatchesV1Matching(V1Task):
-    """Nearest neighbours of every reference patch in a target image, ranked by distance.
+    """Task `hpatches-v1/matching`: match reference patches to a target image and rank them by distance.
 
     Metrics: `ap` (over nearest neighbours), `ap_ratio` (ranked by the ratio of first to second distance),
     `success_rate` (share of correct nearest neighbours) and `map_query` (mean of 1/rank of the correct
@@ -96,7 +97,7 @@ class HPatchesV1Matching(V1Task):
         )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Return the image pairs and the correct target of every patch."""
+        """Return the image pairs of a benchmark and the correct target of every patch."""
         benchmark = read_matching(path, data.counts)
         labels = path.with_suffix(".labels")
         truth = _truth(benchmark, data.counts, labels if labels.is_file() else None)
@@ -104,7 +105,7 @@ class HPatchesV1Matching(V1Task):
         return Definition(path.stem, (path, labels), images, (benchmark, truth))
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """Compute the nearest neighbours of every reference patch."""
+        """Find the nearest neighbours of every reference patch."""
         return compare(definition, features)
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
@@ -118,7 +119,7 @@ class HPatchesV1Matching(V1Task):
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Read the neighbours from ``BENCHMARK.results``."""
+        """Read the neighbours of a benchmark from ``BENCHMARK.results``."""
         benchmark, truth = definition.content
         path = folder / f"{definition.name}.results"
         blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
@@ -135,7 +136,7 @@ class HPatchesV1Matching(V1Task):
         """Write ``BENCHMARK.results`` as the 2016 tool does: two neighbours, squared l2, ``%e``.
 
         The form `document` has all neighbours. The option `neighbours` sets another number. Records contain
-        two neighbours; further ones are searched in the features that `arrays` returns.
+        two neighbours; more are found in the features that `arrays` returns.
         """
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         wanted = getattr(opened and opened.options, "neighbours", None)
@@ -159,18 +160,21 @@ def _truth(
 def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wanted: int | str) -> None:
     """Write the nearest neighbours of every reference patch, at most `wanted`.
 
-    Records contain two neighbours; further ones are searched in the features that `arrays` returns.
+    Records contain two neighbours; more are found in the features that `arrays` returns.
     """
     if wanted != "all" and int(wanted) <= WRITTEN:
         write_matching_results(path, _recorded(records, int(wanted)))
         return
     if arrays is None:
-        raise InputError("writing more than two neighbours needs the features of the run; pass `arrays`")
+        raise InputError(
+            "neighbours: more than two need the features of the run, which records do not contain; pass "
+            "`arrays`"
+        )
     write_matching_results(path, _found_again(records, arrays, None if wanted == "all" else int(wanted)))
 
 
 def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
-    """Return the first one or two neighbours from the records."""
+    """Yield the first one or two neighbours of each image pair from the records."""
     rules = hpatches_v1_rules("hbench-2016")
     d1, d2 = (printed_matching(records, records[c], rules) for c in ("d1", "d2"))
     bounds = np.searchsorted(records["pair"], np.arange(len(records.meta["pairs"]) + 1))
@@ -182,7 +186,7 @@ def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
 
 
 def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[NeighbourList]:
-    """Search the features for the requested number of neighbours, or for all that exist."""
+    """Yield the requested number of neighbours of each image pair, found in the features; all if None."""
     rules = hpatches_v1_rules("hbench-2016")
     features = Features(arrays, str(records.meta["distance"]))
     for a, b in records.meta["pairs"]:

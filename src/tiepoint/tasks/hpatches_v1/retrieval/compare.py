@@ -18,7 +18,7 @@ from ..data import Definition, base_meta, concatenated_rows
 
 NAME = "hpatches-v1/retrieval"
 TOP_K = NEIGHBOURS - 1
-"""Number of ranks that count, without the query."""
+"""Number of ranks that count, excluding the query itself."""
 PATCH, IMAGE = 1, 2
 """Bit flags of relevance: the same patch in another image; any patch of the same sequence."""
 
@@ -27,7 +27,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PatchPool:
-    """Pool of a benchmark: patches are numbered by row, and images, queries and answers refer to rows."""
+    """All patches of a benchmark's pool, numbered by row. Queries and correct answers are rows.
+
+    `starts` is the first row of each image. Query i is row query[i]; its correct answers are rows
+    truth[offsets[i]:offsets[i + 1]].
+    """
 
     benchmark: RetrievalBenchmark
     starts: Ints
@@ -39,7 +43,7 @@ class PatchPool:
 
 
 def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> PatchPool:
-    """Build the pool of a benchmark. Images are in the order of the file header."""
+    """Build the pool of a benchmark. Images are in the order of the benchmark file's header."""
     sizes = [counts[name] for name in benchmark.pool]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     scenes, code = sequence_codes(benchmark.pool)
@@ -68,9 +72,9 @@ def compare(definition: Definition, features: Features) -> Records:
     * `relevant`: bit flags of relevance of these rows.
     * `query`, `scene`: row and scene of the query.
     * `n_patch`, `n_image`: numbers of correct answers in the pool.
-    * `cut_total`: number of rows tied with the fiftieth row, without the query. `cut_patch`, `cut_image`:
-      those of them that show the same patch or the same sequence. These numbers give the expected score if a
-      tie crosses the end of the list.
+    * `cut_total`: number of rows at the distance of the fiftieth row, without the query. `cut_patch` and
+      `cut_image` count those that show the same patch or the same sequence. These numbers give the expected
+      score if a tie crosses the end of the list.
     """
     pool: PatchPool = definition.content
     values, valid, _ = concatenated_rows(features, definition.images)
@@ -108,14 +112,20 @@ def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
 
 
 def _others(pool: PatchPool, ids: Ints, distances: Any) -> tuple[Any, Any]:
-    """Move the query to the end of its list, at infinite distance. Return distances (q, k) and the order."""
+    """Move the query to the end of its own list, with infinite distance.
+
+    Return distances (q, k) and the order.
+    """
     own = (ids == pool.query[:, None]) & np.isfinite(distances)
     order = np.argsort(own, axis=1, kind="stable")
     return np.take_along_axis(np.where(own, np.inf, distances), order, axis=1), order
 
 
 def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
-    """Count the listed rows tied with the fiftieth row. `open` marks ties that continue beyond it."""
+    """Count the listed rows tied with the fiftieth row.
+
+    `open` marks queries whose tie continues beyond the list.
+    """
     d, order = _others(pool, ids, distances)
     last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
     at = d[:, last]
@@ -135,7 +145,7 @@ def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
 def _count_far(
     pool: PatchPool, values: Any, body: Any, rows: Ints, distance: str, far: Ints, cut: dict[str, Any]
 ) -> None:
-    """Replace the tie counts of queries `far` in `cut` by counts over the complete pool."""
+    """Recount the ties of queries `far` over the complete pool and store the counts in `cut`."""
     squared = distance == "l2"
     queries = values[pool.query[far]]
     at = cut["distance"][far]
@@ -161,7 +171,7 @@ def _count_far(
 
 
 def records_of_rankings(name: str, pool: PatchPool, rankings: Rankings) -> Records:
-    """Build records from rankings without distances. The file order defines the ranks, without ties."""
+    """Build records from rankings without distances. The file order gives the ranks, without ties."""
     ids = pool.starts[rankings.image] + rankings.index
     distances = np.broadcast_to(np.arange(ids.shape[1], dtype=np.float64), ids.shape).copy()
     cut = _cut_ties(pool, ids, distances)

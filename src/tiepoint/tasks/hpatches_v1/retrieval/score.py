@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2016 retrieval benchmark from its records, under given scoring conventions."""
+"""Scores of the 2016 retrieval benchmark, computed from its records under given scoring rules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDA
 
 
 def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Floats:
-    """Return the average precision (q,) of every query."""
+    """Return the average precision (q,) of every query for `map_patch` or `map_image`."""
     bit, total, cut = METRICS[metric]
     distances, bits = without_query(records, rules)
     relevant = (bits & bit) > 0
@@ -75,7 +75,10 @@ def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Float
 
 
 def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> TieBlocks:
-    """Return the tie blocks of each list. The last block includes tied patches beyond the end of the list."""
+    """Return the tie blocks of each list. The last block includes tied patches beyond the end of the list.
+
+    `cut` and `total` (lists,) are the numbers of correct and of all patches in that tie.
+    """
     last = distances[:, -1:]
     tied = (distances == last) & np.isfinite(last)
     head = np.where(tied, np.inf, distances)
@@ -115,7 +118,7 @@ def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> 
 
 
 def _chance(records: Records, metric: str, rules: HPatchesV1Rules) -> float:
-    """Compute the expected AP at 50 of a random order of the pool, averaged over queries."""
+    """Return the chance level: the expected AP at 50 of a random order, averaged over queries."""
     pool = int(records.meta["pool_rows"]) - 1
     kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)
     values = []
@@ -148,7 +151,7 @@ def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCu
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the precision-recall curves of every benchmark (mean over queries) and of every query."""
+    """Compute the precision-recall curve of every query, and the mean curve of every benchmark."""
     for r in records:
         names = query_names(r)
         for metric in METRICS:
@@ -172,7 +175,7 @@ def query_names(records: Records) -> list[str]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every benchmark by scene. Its area is the score."""
+    """Compute the mean precision-recall curve of every scene and benchmark. Its area is the score."""
     for r in records:
         scene, meta = np.asarray(r["scene"], np.int64), r.meta
         for metric in METRICS:
@@ -183,7 +186,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the queries of a sequence as cases, scored by their AP for `map_patch`."""
+    """Return the queries of a sequence, scored by their AP for `map_patch`."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene"] == number)
@@ -199,7 +202,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(pool: PatchPool, row: int, features: Features | None) -> QueryCase:
-    """Recompute the ranking of all other patches of the pool for a query."""
+    """Recompute how all other patches of the pool rank for a query."""
     names = [item_key(name) for name in pool.benchmark.pool]
 
     def picture(place: int) -> str:

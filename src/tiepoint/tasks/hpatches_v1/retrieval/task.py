@@ -33,10 +33,10 @@ NAME = "hpatches-v1/retrieval"
 
 
 class HPatchesV1Retrieval(V1Task):
-    """Ranking of all patches of a pool of images for every query. The first 50 ranks count.
+    """Task `hpatches-v1/retrieval`: rank all patches of a pool of images for every query.
 
-    Metrics: `map_patch` (the same patch in the other images is correct) and `map_image` (any patch of the
-    same sequence is correct).
+    The first 50 ranks count. Metrics: `map_patch` (the same patch in the other images is correct) and
+    `map_image` (any patch of the same sequence is correct).
     """
 
     name = NAME
@@ -61,7 +61,7 @@ class HPatchesV1Retrieval(V1Task):
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Return the pool of images and the correct answers of every query."""
+        """Return the pool of images and the correct answers of every query of a benchmark."""
         benchmark = read_retrieval(path, data.counts)
         labels = path.with_suffix(".labels")
         relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
@@ -71,7 +71,7 @@ class HPatchesV1Retrieval(V1Task):
         )
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """Compute the nearest patches of every query."""
+        """Find the nearest patches of every query."""
         return compare(definition, features)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
@@ -83,13 +83,15 @@ class HPatchesV1Retrieval(V1Task):
     ) -> list[Records]:
         """Read the records of every benchmark from ``BENCHMARK.results`` files in `folder`."""
         if on_bad != "error":
-            raise InputError(f"`on_bad` has no effect on {self.name}: its result files have no distances")
+            raise InputError(
+                f"`on_bad` has no effect on {self.name}, whose result files have no distances; omit it"
+            )
         return super().records_from_results(folder, opened, on_bad)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Read the rankings from ``BENCHMARK.results``."""
+        """Read the rankings of a benchmark from ``BENCHMARK.results``."""
         pool: PatchPool = definition.content
         path = folder / f"{definition.name}.results"
         rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
@@ -108,7 +110,7 @@ class HPatchesV1Retrieval(V1Task):
         The query is the first patch. All other patches keep their order.
         """
         if opened is None:
-            raise InputError("writing retrieval results needs the names of the patches; pass `opened`")
+            raise InputError("retrieval results need the names of the patches; pass `opened`")
         pool: PatchPool = opened.definitions[records.meta["benchmark"]].content
         ids = np.asarray(records["ids"], np.int64)
         if not np.isfinite(records["distances"]).all():

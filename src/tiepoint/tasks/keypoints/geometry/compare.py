@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of `keypoints/geometry`: counts, errors and homographies of every image pair."""
+"""Records of `keypoints/geometry`: counts, errors and homographies of every image pair."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def estimate_exact_homography(
     threshold_px: float,
     max_iterations: int,
 ) -> tuple[NDArray[np.float64] | None, int]:
-    """Estimate the homography from points (m, 2) of the first image to the second, and count inliers.
+    """Estimate the homography from points (m, 2) of the first image to the second. Also count its inliers.
 
     Return None and 0 if there are fewer than four matches or the estimator fails. The threshold is part of
     the protocol and the same for every method.
@@ -75,7 +75,8 @@ def estimate_exact_homography(
 def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Records:
     """Compute the records of a scene: one row per image pair with all its counts and errors.
 
-    If the method returns matches, they are the only matcher, `given`, and keypoint scores are not available.
+    If the method returns matches, they are scored as the only matcher, named `given`, and keypoint scores are
+    not available.
     """
     sequences, options = opened.sequences, opened.options.settings()
     first, *others = sequences.images(scene)
@@ -99,7 +100,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
 def _detections(
     source: ComparedFeatures, target: ComparedFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
 ) -> Row:
-    """Count co-visible locations, and their one-to-one correspondences within each threshold."""
+    """Count the keypoint locations visible in both images, and the mutual nearest within each threshold."""
     here, there = locations(source.xy).xy, locations(target.xy).xy
     found = answers(
         h,
@@ -129,7 +130,7 @@ def _matches(
     distance: str,
     limits: Floats,
 ) -> Row:
-    """Evaluate every matcher: counts, accuracy, and corner errors of the estimated homographies."""
+    """Return the counts, accuracy and homography errors of an image pair for every matcher."""
     found = first_neighbours_mutual(source, target, distance=distance, seed=options.seed)
     places, spots = locations(source.xy).of, locations(target.xy).of
     out: Row = {}
@@ -154,7 +155,7 @@ def _matches(
 def _matched(
     matcher: str, a: Floats, b: Floats, h: Any, sizes: Any, options: Any, limits: Floats
 ) -> tuple[Row, Floats]:
-    """Return the results of a matcher (match count, accuracy, corner errors) and the error of each match."""
+    """Return the match count, accuracy and corner errors of a matcher, and the error (px) of each match."""
     shown = project(h, a, reference=centre(sizes[0]))
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}
@@ -170,13 +171,16 @@ def _matched(
 
 
 def _four(matrix: Floats | None, h: Any, size: tuple[int, int]) -> float:
-    """Return the mean error over all four corners, even outside the image. Infinite without a homography."""
+    """Return the mean error of all four corners, even of corners that map outside the image.
+
+    Infinite without a homography.
+    """
     found = np.inf if matrix is None else corner_distance(matrix, h, size)
     return float(found) if np.isfinite(found) else np.inf
 
 
 def compare_d2net(opened: Any, scene: str, features: Features, *, exact: bool = False) -> Records:
-    """Compute the share of matches within each threshold, one row per pair. 0 without matches.
+    """Compute the share of matches within each threshold, one row per image pair; 0 without matches.
 
     Args:
         opened: Data of the task.
@@ -217,9 +221,9 @@ ESTIMATE_COLUMNS: Mapping[str, Any] = {
 def compare_homographies(
     opened: Any, scene: str, features: Features, protocol: HomographyProtocol, comparison: str
 ) -> Records:
-    """Estimate the homographies of a scene's pairs under every setting, one row per call.
+    """Estimate the homographies of a scene's image pairs under every setting, one row per estimate.
 
-    If the frame of a setting resizes the images, H of its rows maps between the resized images.
+    A setting may resize the images. H of its rows then maps between the resized images.
     """
     sequences = opened.sequences
     _, *others = sequences.images(scene)
@@ -252,14 +256,14 @@ def compare_homographies(
 
 
 def is_installed(setting: HomographySetting) -> bool:
-    """Return whether the estimator of a setting is installed. Only pydegensac is optional."""
+    """Return whether the estimator library of a setting is installed. Only pydegensac is optional."""
     return setting.estimator.kind != "degensac" or find_spec("pydegensac") is not None
 
 
 def _estimates(
     matches: PairMatches, setting: HomographySetting, sizes: Any, options: Any, scene: str, k: str
 ) -> Iterator[HomographyEstimate]:
-    """Yield the homography estimate of each repeat of a setting."""
+    """Yield the homography estimates of an image pair under a setting, one per repeat."""
     if setting.top is not None and matches.confidence is not None:
         matches = matches.best(setting.top, f"{scene}/1-{k}")
     x0, x1 = _in_frame(matches, setting, sizes)
@@ -293,7 +297,7 @@ def _in_frame(
 def _within(
     matches: PairMatches, setting: HomographySetting, sizes: Any, truth: NDArray[np.float64]
 ) -> list[int]:
-    """Count the matches with mean transfer error below each of `PRECISION_PX`, in the setting's frame."""
+    """Count the matches with mean transfer error below each of `PRECISION_PX`, in the setting's units."""
     resizes = setting.frame.resizes(sizes, single=setting.estimator.dtype == "float32")
     with np.errstate(all="ignore"):
         d = transfer_distances(*_in_frame(matches, setting, sizes), scaled_homography(truth, *resizes))

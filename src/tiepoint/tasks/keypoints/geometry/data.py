@@ -56,7 +56,7 @@ class OpenGeometry(OpenKeypoints):
 
         Mutual neighbours are sorted by the row of the first keypoint. With `exact`, they are in the seeded
         random order that breaks ties; the estimators of the protocol `exact` depend on it. The confidence is
-        1 - d1/d2.
+        1 - d1/d2, where d1 and d2 are the first and second distance.
         """
         source = self.features_of(features, scene, self.sequences.images(scene)[0])
         target = self.features_of(features, scene, k)
@@ -76,7 +76,7 @@ class OpenGeometry(OpenKeypoints):
         return PairMatches(source.xy[first], target.xy[second], sure, (len(source), len(target)))
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """Return the points of mutual nearest neighbours by dot product of the raw descriptors."""
+        """Return the points of D2-Net's matches: mutual neighbours by dot product of the raw descriptors."""
         top = self.options.top_keypoints
         sides = []
         for name in (self.sequences.images(scene)[0], k):
@@ -88,7 +88,7 @@ class OpenGeometry(OpenKeypoints):
         return one.xy[here[first]], two.xy[there[second]]
 
     def _best(self, features: Features, side: ComparedFeatures, rows: NDArray[np.int64], top: int) -> Any:
-        """Return the keypoints of highest response, in ascending order of response."""
+        """Return the rows of the `top` keypoints of highest response, in ascending order of response."""
         table = np.asarray(features.arrays(side.key)["keypoints"], np.float64)
         if table.shape[1] < 5:
             raise InputError(f"{side.key}: `top_keypoints` needs keypoint responses; remove the option")
@@ -118,7 +118,7 @@ class OpenGeometryPairs(OpenGeometry):
         )
 
     def _images(self, pair: ImagePair) -> tuple[ImageFacts, ...]:
-        """Return the image names used in keypoint tasks, with their file extension."""
+        """Return names and sizes of both images of a pair. Names include the file extension."""
         numbers = pair.name.rpartition("/")[2].split("-")
         paths = (pair.image0, pair.image1)
         return tuple(
@@ -138,7 +138,7 @@ class OpenGeometryPairs(OpenGeometry):
         return tuple(units)
 
     def read_item(self, key: str) -> Any:
-        """Return both images."""
+        """Return both images of a pair."""
         return self.pairs[key].pair.payload()
 
     def oracle_features(self, item: Item, noise_px: float) -> Arrays:
@@ -146,15 +146,15 @@ class OpenGeometryPairs(OpenGeometry):
         return oracle_features(self.pairs[item.key], noise_px)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the properties of a method that affect the comparison."""
+        """Return the properties of a method that affect the records: none."""
         return self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one scene."""
+        """Compute the result records of one scene."""
         return self.task.comparisons[comparison](self, unit.key, features)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """Return the matches in the method's order.
+        """Return the matches of an image pair in the order in which the method returned them.
 
         With `exact`, sort them by coordinates and remove duplicates.
         """
@@ -167,7 +167,7 @@ class OpenGeometryPairs(OpenGeometry):
         return PairMatches(found.points0[order], found.points1[order], sure, found.keypoints)
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """Return the matches of the method."""
+        """Return the points of the method's own matches."""
         found = self.matches(features, scene, k)
         return found.points0, found.points1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Homography protocols of matching papers: estimator calls and scoring.
+"""Homography protocols of matching papers: how estimators are called and how results are scored.
 
 A *setting* defines the estimator calls: matches, frame, estimator and repeats. A *scoring* defines how
 homographies become scores: corners, failure error and area. Sequences that a paper excludes are dropped when
@@ -27,9 +27,9 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True)
 class ThresholdFrame:
-    """Image size, or unit of length, in which thresholds and errors are measured.
+    """Frame: image size or unit of length in which thresholds and errors are measured.
 
-    * `original`: original images.
+    * `original`: original images, in pixels.
     * `short`, `long`: the shorter or longer side of both images becomes `side`. The other side is rounded as
       `rounding` specifies (`real`, `round`, `trunc`).
     * `unit`: original images. The unit for threshold and errors is min(w2, h2)/`side` pixels.
@@ -58,7 +58,7 @@ class ThresholdFrame:
         return made[0], made[1]
 
     def unit(self, sizes: tuple[Size, Size]) -> float:
-        """Return the unit of length in pixels, by which errors are divided.
+        """Return the unit of length in pixels by which errors are divided.
 
         >>> ThresholdFrame("divided", 480).unit(((100, 100), (1440, 960)))
         2.0
@@ -94,7 +94,7 @@ def parse_threshold_frame(text: str) -> ThresholdFrame:
     if not found["rule"]:
         return ORIGINAL
     if found["rounding"] and found["rule"] in ("unit", "divided"):
-        raise InputError(f"frame {text!r}: {found['rule']} has no rounding; remove {found['rounding']}")
+        raise InputError(f"frame {text!r}: {found['rule']} takes no rounding; remove {found['rounding']}")
     return ThresholdFrame(found["rule"], float(found["side"]), found["rounding"] or "real")
 
 
@@ -117,7 +117,7 @@ Parts = Mapping[str, str | int | float]
 
 @dataclass(frozen=True)
 class HomographySetting:
-    """Estimator settings for every pair.
+    """How homographies are estimated for every image pair.
 
     Attributes:
         estimator: Estimator to call. Its threshold is in pixels of the frame.
@@ -139,7 +139,7 @@ class HomographySetting:
 
 @dataclass(frozen=True)
 class HomographyScoring:
-    """Scoring of estimated homographies.
+    """How estimated homographies are scored.
 
     Attributes:
         thresholds_px: Thresholds of the areas that the paper prints.
@@ -148,8 +148,8 @@ class HomographyScoring:
         single: Whether corners are mapped in float32.
         collapsed: Whether a missing homography has the finite error of one that maps all points to (0, 0).
             Otherwise its error is infinite.
-        in_front: Whether to use the convention of `exact`. Corners that the true homography maps behind the
-            camera are excluded. An estimate that maps other corners there is a failure.
+        in_front: Whether to use the convention of `exact`: corners that the true homography maps behind the
+            camera are excluded, and an estimate that maps other corners there is a failure.
     """
 
     thresholds_px: tuple[float, ...] = (3, 5, 10)
@@ -162,7 +162,7 @@ class HomographyScoring:
 
 @dataclass(frozen=True)
 class HomographyProtocol:
-    """A homography protocol: estimator settings and scoring. The first setting gives the headline.
+    """A homography protocol: settings of estimators, and scoring. The first setting gives the headline.
 
     `comparison` is the name of its comparison. `leaves_out` states whether eight sequences are excluded.
     `kinds` is the rule that determines the kind of a sequence (see `is_of`): `first` or `contain`.
@@ -250,7 +250,7 @@ PROTOCOLS: Mapping[str, HomographyProtocol] = {
 
 
 def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """Return a protocol with the options of its records: frame, sequences and additional thresholds.
+    """Return a protocol changed by a run's options: frame, sequences and additional thresholds.
 
     >>> protocol_under("dkm", {"sequences": "116", "tau_px": [1]}).scoring.thresholds_px
     (1, 3, 5, 10)
@@ -268,6 +268,6 @@ def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
 
 
 def _framed(setting: HomographySetting, frame: ThresholdFrame) -> HomographySetting:
-    """Return the setting in another frame. The frame is removed from the group name of its scores."""
+    """Return the setting with another frame, without the part of the group name that states its old frame."""
     parts = {k: v for k, v in setting.parts.items() if k != "frame"}
     return replace(setting, frame=frame, parts=parts)

@@ -35,9 +35,9 @@ from .protocols import HEADLINE_PX, LEFT_OUT, HomographyScoring, HomographySetti
 THRESHOLDS_PX = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 HOMOGRAPHY_PX = (1, 3, 5)
 OWN_MATCHER = "own"
-"""Name of the custom matcher in columns and groups."""
+"""Name of the user's matcher in columns and groups."""
 GIVEN = "given"
-"""Column name of the matches that a method on image pairs returns."""
+"""Column name of the matches that a method for image pairs returns."""
 _DEFAULT = {"matcher": ("mutual", GIVEN), "estimator": ("magsac",)}
 
 Values = Callable[[Records], NDArray[np.float64]]
@@ -84,7 +84,7 @@ def _sums(records: Sequence[Records], values: Values) -> SceneSums:
 
 
 def _emit(metric: str, sums: SceneSums, *, headline: bool = False, **parts: Any) -> list[Score]:
-    """Return the scores of a metric: overall, by kind and by scene.
+    """Return the scores of a metric over all pairs, by kind and by scene.
 
     Only scores of the default matcher and estimator are computed by kind, and only the headline by scene.
     """
@@ -117,7 +117,7 @@ def _mean_error(at: int) -> Values:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Return all scores. Without keypoints, return only the scores of matches and homographies."""
+    """Return all scores of `exact`. For matches without keypoints, omit the scores of keypoints."""
     scores: list[Score] = []
     if not records:
         return scores
@@ -182,11 +182,11 @@ D2NET_SEQUENCES: Mapping[str, Mapping[str, int]] = {
     "108": {"i": 52, "v": 56, "": 108},
     "116": {"i": 57, "v": 59, "": 116},
 }
-"""Numbers of sequences by which D2-Net divides, even if sequences are missing."""
+"""Numbers of sequences by which D2-Net divides, even if the data lacks sequences."""
 
 
 def d2net_thresholds(options: Mapping[str, Any]) -> list[float]:
-    """Return the thresholds in pixels: 1 to 15 and those that the options add."""
+    """Return the thresholds of D2-Net in pixels: 1 to 15 and those that the options add."""
     return sorted({*D2NET_LIMITS_PX, *options.get("tau_px", ())})
 
 
@@ -242,7 +242,10 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 
 
 def score_homographies(records: Sequence[Records], name: str) -> list[Score]:
-    """Compute all scores. `homography_auc` of group `all` uses the first setting at 3 px."""
+    """Compute the scores of a paper's homography protocol.
+
+    `homography_auc` of group `all` uses the first setting at 3 px.
+    """
     if not records:
         return []
     protocol = protocol_under(name, records[0].meta["options"])
@@ -275,7 +278,7 @@ def is_of(scene: str, kind: str, rule: str) -> bool:
 def corner_row_errors(
     record: Records, number: int, setting: HomographySetting, scoring: HomographyScoring
 ) -> Floats:
-    """Return the corner errors in pixels of the rows of a setting, in order of pairs and repeats."""
+    """Return the corner errors in pixels of all estimates of a setting, in order of pairs and repeats."""
     rows = np.flatnonzero(np.asarray(record["setting"]) == number)
     found = []
     for i in rows:
@@ -308,7 +311,7 @@ def _error(
 
 
 def exact_area(record: Records, name: str, px: float) -> float:
-    """Return the exact area under the recall curve of a scene under a paper's protocol, first setting."""
+    """Return the exact area under a scene's recall curve, for the first setting of a paper's protocol."""
     protocol = protocol_under(name, record.meta["options"])
     errors = corner_row_errors(record, 0, protocol.settings[0], protocol.scoring)
     return auc_exact(errors, px)
@@ -322,7 +325,7 @@ def _setting_scores(
     parts: Mapping[str, Any],
     settings: int,
 ) -> Iterator[Score]:
-    """Yield the scores of one setting. Scores of the first setting also exist without the setting's name."""
+    """Yield the scores of one setting. The first setting also has scores without its name in the group."""
     errors = np.concatenate([corner_row_errors(r, number, setting, scoring) for r in records])
     if not len(errors):
         return
@@ -346,7 +349,10 @@ def _setting_scores(
 
 
 def _match_scores(records: Sequence[Records], parts: Mapping[str, Any], *, medians: bool) -> Iterator[Score]:
-    """Yield the mean number of matches. With `medians`, yield median number and precision (glue-factory)."""
+    """Yield the mean number of matches. With `medians`, also yield the median number and the precision.
+
+    These medians are those of glue-factory.
+    """
     counts = np.array([n for r in records for n in r.meta["matches"]], np.float64)
     middle = _median if medians else np.mean
     yield Score("putative_matches", group_name(**parts), float(middle(counts)), len(counts))
@@ -367,7 +373,7 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """Add notes to `homography_auc` of group `all`: on excluded sequences, and on the tool `dad`."""
+    """Add notes to `homography_auc` of group `all`: on excluded sequences, and on the printout of `dad`."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
         told.append("dad prints illumination and viewpoint separately, without this mean")
@@ -378,7 +384,7 @@ def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the images as cases, scored by the share of mutual or given matches within 3 px."""
+    """Return the images of a scene, scored by the share of mutual or given matches within 3 px."""
     if (r := scene_records(records, scene)) is None:
         return None
     matcher = _case_matcher(r)
@@ -387,7 +393,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def match_count(records: Sequence[Records], scene: str, key: str) -> int | None:
-    """Return the number of mutual or given matches of an image with the reference. None if unknown."""
+    """Return the number of mutual or given matches between an image and the reference. None if unknown."""
     if (r := scene_records(records, scene)) is None or key not in r.meta["images"]:
         return None
     return int(r[f"putative_{_case_matcher(r)}"][r.meta["images"].index(key)])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps from a paper's homography protocol to `exact`, on the same matches."""
+"""Steps from a paper's homography protocol to `exact`, which change one convention at a time.
+
+All steps use the same matches.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ EXACT_SCORING = HomographyScoring(area="exact", in_front=True)
 
 
 def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, HomographySetting]]:
-    """Return the settings of each step from a protocol to `exact`, with a description of the change.
+    """Return the setting after each step from a protocol to `exact`, with a description of the change.
 
     >>> [words for words, _ in changes("dad", {"ransac_px": 3.0, "max_iterations": 10000})][1:3]
     ['frame: original pixels', 'threshold: 3 px']
@@ -62,7 +65,7 @@ def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, Homography
 
 
 def homography_step_chain(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """Return the settings of the steps from a protocol to `exact`. The first is that of the protocol."""
+    """Return a protocol whose settings are those of all steps from protocol `name` to `exact`, in order."""
     settings = tuple(setting for _, setting in changes(name, options))
     return HomographyProtocol(settings, protocol_under(name, options).scoring)
 
@@ -73,7 +76,7 @@ def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[R
     Args:
         name: Name of the protocol.
         own: Records of the protocol.
-        walked: Records of `homography_step_chain`.
+        walked: Records of the steps; see `homography_step_chain`.
     """
     options = walked[0].meta["options"]
     protocol, steps = protocol_under(name, options), changes(name, options)
@@ -94,7 +97,7 @@ def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[R
 
 
 def _scorings(scoring: HomographyScoring) -> list[tuple[str, HomographyScoring]]:
-    """Return the scoring after each step, with a description of the change."""
+    """Return the scoring after each step from a protocol to `exact`, with a description of the change."""
     failed = replace(scoring, collapsed=False)
     corners = replace(failed, edge=False, single=False, in_front=True)
     walked = [

@@ -61,7 +61,7 @@ _RACED = frozenset({"tau_px", "kind", "matcher", "estimator"})
 NEWER: Mapping[str, Any] = {
     "tau_px": [], "sequences": None, "frame": None, "permutation_seed": 0, "top_keypoints": None
 }  # fmt: skip
-"""Options added after the first version, with defaults. At their defaults they do not change run ids."""
+"""Options added after the first version, with their defaults, at which they do not change run ids."""
 
 
 def _thresholds(value: Any) -> tuple[float, ...]:
@@ -122,7 +122,7 @@ class GeometryOptions(SceneOptions):
 
 
 def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
-    """Compute the homographies of a scene under a protocol, or under a step from a protocol to `exact`."""
+    """Compute the records of a scene under a protocol, or under the steps from a protocol to `exact`."""
     protocol = _protocol(comparison, opened.options.settings())
     return compare_homographies(opened, scene, features, protocol, comparison)
 
@@ -147,7 +147,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class KeypointGeometry(MeansOfUnits, KeypointTask):
-    """Keypoints and matches of image pairs, compared with the true homography."""
+    """Task `keypoints/geometry`: keypoints and matches of image pairs, compared with the true homography."""
 
     name = "keypoints/geometry"
     info = TaskInfo(
@@ -252,7 +252,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
     }
 
     def family_for(self, method: Any) -> str:
-        """Return `keypoints`, or `pairs` for methods that process two images."""
+        """Return the method family: `keypoints`, or `pairs` for methods that process two images."""
         return family_of_geometry(method)
 
     def for_family(self, data: OpenGeometry, family: str) -> OpenGeometry:
@@ -268,7 +268,10 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         return OpenGeometry(self, sequences, chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the comparison of a protocol. `roma` scores the homographies of `dkm`."""
+        """Return the name of the comparison that a protocol scores.
+
+        `roma` scores the homographies of `dkm`.
+        """
         own = super().comparison(protocol)
         return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
 
@@ -280,11 +283,14 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         return {"versions": {name: v for e in called for name, v in homography_versions(e).items()}}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about matches without the confidence that a protocol needs."""
+        """Return a warning if the matches lack the confidence by which the protocol ranks them."""
         told = super().record_warnings(records)
         name = str(records[0].meta.get("protocol", "")) if records else ""
         if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
-            told.append(f"{name} ranks matches by confidence, but these have none, so all count the same")
+            told.append(
+                f"{name} ranks matches by confidence, but the method returned none, so all matches count "
+                "the same"
+            )
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
@@ -307,13 +313,13 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         return tables
 
     def unit_facts(self, opened: OpenGeometry) -> Mapping[str, UnitFacts]:
-        """Return kind and number of image pairs of every scene."""
+        """Return the kind and the number of image pairs of every scene."""
         s = opened.sequences
         which = opened.options.sequences or ""
         return {n: _facts(n, s.kind(n), len(s.images(n)) - 1, which) for n in s.scenes}
 
     def facts_of(self, record: Records) -> UnitFacts:
-        """Return kind and number of image pairs of a scene from its records."""
+        """Return the kind and the number of image pairs of a scene from its records."""
         meta = record.meta
         scene = str(meta["scene"])
         which = str(meta["options"].get("sequences") or "")
@@ -327,7 +333,12 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
             reason = "it divides by the pairs of the complete dataset; race mma_of_pairs"
             raise not_raceable(self.name, metric, group, reason)
         if protocol != "exact" and "kind" in group_parts(group):
-            raise not_raceable(self.name, metric, group, "race the score over all scenes, or under exact")
+            raise not_raceable(
+                self.name,
+                metric,
+                group,
+                "scores by kind can be raced only under exact; race the score over all scenes",
+            )
         return super().unit_weights(units, protocol, metric, group)
 
     def weigh(
@@ -350,7 +361,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the mean of each scene's image pairs. Under the papers' protocols, areas are exact."""
+        """Return the mean over each scene's image pairs. Under the papers' protocols, areas are exact."""
         if protocol in PROTOCOLS and metric == "homography_auc":
             px = float(group_parts(group).get("tau_px", HEADLINE_PX))
             return {key: exact_area(r, protocol, px) for key, r in records.items()}
@@ -365,7 +376,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
             yield group, "mma", geometry_thresholds(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return all images of a scene except image 1 as cases."""
+        """Return all images of a scene except image 1, scored by their correct matches."""
         return cases(records, scene)
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:

@@ -52,7 +52,8 @@ class ImagesOptions(SceneOptions):
         return matcher_hash(self.matching)
 
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
-    """Ranking score of images: number of matches, sum of 1/(1 + distance), or matches with equal row indices.
+    """Score by which images are ranked: number of matches, sum of 1/(1 + distance), or matches with equal row
+    indices.
     """
 
 
@@ -103,12 +104,12 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the ranking scores of all other images. An image without keypoints scores 0."""
+    """Compute the ranking score of every other image of the dataset. An image without keypoints scores 0."""
     return _compare(opened, scene, features, legacy=False)
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the ranking scores of all other images that have descriptors, as DescriptorWorkbench does."""
+    """Compute the ranking score of every other image with descriptors, as DescriptorWorkbench does."""
     return _compare(opened, scene, features, legacy=True)
 
 
@@ -133,7 +134,7 @@ def _scores(records: Sequence[Records], kinds: tuple[str, ...], protocol: str, v
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the reference images. Ties count as the mean over all orders."""
+    """Compute the mean AP over the reference images as queries. Ties count as the mean over all orders."""
 
     def value(r: Records) -> float:
         return average_precision(-r["score"], r["right"]) if r["right"].any() else float("nan")
@@ -142,7 +143,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_workbench(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the reference images. Equal scores are ordered by scene and image name.
+    """Compute the mean AP over the reference images as queries. Ties are ordered by scene and image name.
 
     This order, taken from the tool, favours scenes early in the alphabet.
     """
@@ -162,7 +163,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
 
 
 class KeypointImages(KeypointTask):
-    """Retrieval of images: image 1 of a scene is the query, all images of the dataset are candidates."""
+    """Task `keypoints/images`: with image 1 of a scene as query, rank all other images of the dataset."""
 
     name = "keypoints/images"
     protocols = ("exact", "workbench")
@@ -187,11 +188,11 @@ class KeypointImages(KeypointTask):
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Return all images of the dataset."""
+        """Return all images of all scenes, because every image is a candidate."""
         return tuple(item.key for item in opened.items)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return all images of a scene except image 1 as cases.
+        """Return all images of a scene except image 1, with their scores.
 
         The score is the share of images of other scenes that rank below. Ties count half.
         """

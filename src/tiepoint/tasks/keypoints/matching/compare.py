@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of `keypoints/matching`: nearest neighbours between locations."""
+"""Records of `keypoints/matching`: nearest neighbours between keypoint locations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Floats = NDArray[np.float64]
 _BLOCK = 128
 MAX_WRONG_EXAMPLES = 12
 CELL_PX = 8
-"""Cell size of a grid. Methods detect different keypoints; queries in the same cell count as equal."""
+"""Size of a grid cell in pixels. Different methods detect different keypoints; those in one cell count as
+equal.
+"""
 
 
 def first_neighbours(
@@ -39,9 +41,9 @@ def first_neighbours(
 
     Args:
         source: Features of the query image.
-        places: Locations of the query image.
+        places: Distinct keypoint locations of the query image.
         target: Features of the target image.
-        spots: Locations of the target image.
+        spots: Distinct keypoint locations of the target image.
         queries: (q,) distinct indices of query locations.
         right_query: (r,) query location of each correct answer. Other locations are ignored.
         right_target: (r,) target location of each correct answer.
@@ -115,14 +117,14 @@ def wrong_examples(
     *,
     distance: str,
 ) -> list[list[float]]:
-    """Return up to twelve wrong matches of a pair: x, y each of query, true position and given answer.
+    """Return up to twelve wrong matches of a pair: x and y of the query, the true position and the match.
 
     Only queries with a correct answer in the target image are returned. Grid cells are visited in the same
     order for all methods and images, so that methods with the same failure show the same region.
 
     Args:
         source: Features of the query image.
-        places: Locations of the query image.
+        places: Distinct keypoint locations of the query image.
         target: Features of the target image.
         found: Correct answers of the locations.
         seen: (q,) query locations.
@@ -148,7 +150,7 @@ def wrong_examples(
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Yield (query, correct answer, given answer) as ``SCENE/IMAGE@x,y``.
+    """Yield wrong matches (query, correct answer, method's answer), each as ``SCENE/IMAGE@x,y``.
 
     The coordinates of the query and of the correct answer are rounded to the centre of their grid cell.
     """
@@ -193,8 +195,9 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """Match every co-visible query location to the nearest descriptor. A match within tau pixels is correct.
 
-    There is no random sampling. `answered` in the header is the number of queries per target that have a
-    correct answer. A failed descriptor has infinite distance, so its query counts as missed.
+    All locations are used, without random sampling. `answered` in the metadata is the number of queries per
+    target that have a correct answer. A failed descriptor has infinite distance, so its query counts as
+    missed.
     """
     s, options = opened.sequences, opened.options
     first, *others = s.images(scene)

@@ -25,15 +25,18 @@ from ..options import DrawOptions
 from .compare import compare_bojanic, compare_exact, wrong_answers
 
 Pairs = list[tuple[int, float, float]]
-"""Iteration, AP and chance level of every image pair of a scene that has a value."""
+"""Iteration, AP and chance level of each image pair of a scene. Pairs without an AP are omitted."""
 
 
 def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
-    """Compute scores overall, by kind and by scene. `note` states how many image pairs have no value."""
+    """Compute the scores overall, by kind and by scene.
+
+    `note` explains why some image pairs have no value.
+    """
     of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
 
     def score(chosen: Sequence[Records], group: str) -> Score:
-        """Compute the mean over the pairs of an iteration, then over iterations."""
+        """Compute the mean over the image pairs of each iteration, then over iterations."""
         rows = [(s, *row) for s, r in enumerate(chosen) for row in of[id(r)]]
         rounds = sorted({iteration for _, iteration, _, _ in rows})
         if not rounds:
@@ -58,7 +61,10 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP over image pairs with a correct match. Equal distances form one step."""
+    """Compute the mean AP over image pairs with a correct match.
+
+    Equal distances form one step of the curve.
+    """
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -95,7 +101,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 class KeypointMatching(KeypointTask):
-    """Nearest neighbours of the keypoints of image 1 in every other image of the scene."""
+    """Task `keypoints/matching`: match the keypoints of image 1 to every other image of the scene."""
 
     name = "keypoints/matching"
     protocols = ("exact", "bojanic")
@@ -118,7 +124,7 @@ class KeypointMatching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `map` after each step from `exact` to `bojanic`: normaliser, then tie rule."""
+        """Return `map` after each step from `exact` to `bojanic`: first the normaliser changes, then ties."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             for image, pair in enumerate(r.meta["pairs"]):
@@ -138,7 +144,7 @@ class KeypointMatching(KeypointTask):
         return [StepTable("map", step_means(table))]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the mean precision-recall curve over image pairs. Its area is `map`."""
+        """Compute the mean precision-recall curve over the image pairs of each scene. Its area is `map`."""
         if not records:
             return
         pairs = [
@@ -161,11 +167,11 @@ class KeypointMatching(KeypointTask):
         )
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return wrong matches of sampled keypoints: (query, correct answer, answer of the method)."""
+        """Return wrong matches of a fixed sample of keypoints: (query, correct answer, method's answer)."""
         return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return all images of a scene except image 1 as cases, scored by average precision."""
+        """Return all images of a scene except image 1, scored by average precision."""
         if (r := scene_records(records, scene)) is None:
             return None
         values = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of `keypoints/ranking`: ranks of the correct answers in an image.
+"""Records of `keypoints/ranking`: ranks of the correct answers in an image.
 
-Queries and candidates are locations. Keypoints with the same position form one location. The distance of two
+Queries and candidates are locations: keypoints with the same position form one location. The distance of two
 locations is the smallest distance of their descriptors.
 """
 
@@ -35,11 +35,14 @@ COLUMNS = ("image", "query", "distance", "error_px", "retrieved", "irrelevant", 
 
 
 MAX_BOUND_PX = 2000.0
-"""Projected points beyond this coordinate count as not visible, for any size of the target image."""
+"""Largest coordinate in pixels of a visible projected point, for any size of the target image."""
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute records with one row per query location and correct answer. The header counts other queries."""
+    """Compute records with one row per query location and correct answer.
+
+    The metadata has the numbers of queries without an answer.
+    """
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = opened.features_of(features, scene, first)
@@ -81,8 +84,8 @@ def rank_rows(
     """Count the wrong locations nearer than (`lt`) and as near as (`eq`) every correct answer.
 
     Column 0 uses the complete image. Column s > 0 uses a gallery of `galleries[s - 1]` locations. A gallery
-    contains the correct answers of the query and the first other locations in a random `order`. All queries
-    of an image share this order.
+    contains the correct answers of the query and the first wrong locations in the random `order`, which all
+    queries of an image share.
     """
     value = location_values(source, places, target, spots, found.query, found.target, distance)
     retrieved = np.isfinite(value)
@@ -130,10 +133,10 @@ def location_values(
     answer: Ints,
     distance: str,
 ) -> Floats:
-    """Return the reference value (squared for l2) between pairs of locations.
+    """Return the distances (squared for l2) between pairs of locations.
 
-    The value is the minimum over the valid descriptors of both locations. It is infinite if a location has no
-    valid descriptor.
+    A distance is the minimum over the valid descriptors of both locations. It is infinite if a location has
+    no valid descriptor.
     """
     rows_q, names_q, start_q = group_rows(places.of, source.valid)
     rows_p, names_p, start_p = group_rows(spots.of, target.valid)
@@ -243,14 +246,14 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
 
 
 def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
-    """Return whether row i is the same point in all images, according to an option or the keypoint set."""
+    """Return whether row i is the same point in all images, by the option or by how keypoints were made."""
     made = (meta.get("keypoint_set") or {}).get("generation_method")
     source = options.keypoint_source
     return source == "homography_projection" or (made == "projected" and source != "database")
 
 
 def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Count the other candidates that are nearer than the correct answer of each query, or as near.
+    """Count the candidates that are nearer than the correct answer of each query, or as near.
 
     Rows with NaN or inf are compared as in the tool, where every comparison with NaN is False.
     """
@@ -277,7 +280,7 @@ def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, righ
 
 
 def legacy_precision(queries: NDArray[Any], pool: NDArray[Any], right: NDArray[Any]) -> dict[str, int]:
-    """Count the mutual nearest neighbours of an image pair, and those that are correct.
+    """Count the mutual nearest neighbours of an image pair, and how many of them are correct.
 
     `right` is the correct row of each query. In the older tool, row i is always correct for query i.
     """

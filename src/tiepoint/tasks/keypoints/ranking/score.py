@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `keypoints/ranking` from its records.
+"""Scores of `keypoints/ranking`, computed from its records.
 
 Averages are over queries with at least one correct answer; failed queries count 0. The variants that include
 zeros are averaged over all co-visible queries. Queries whose true position is outside the other image do not
@@ -53,7 +53,10 @@ _DETECTED = (
 
 @dataclass(frozen=True)
 class Queries:
-    """Metric values and chance levels of the answered queries of a scene in one gallery, (q,) each."""
+    """Metric values and chance levels of the queries of a scene in one gallery, one array (q,) each.
+
+    Only queries with a correct answer are included.
+    """
 
     image: NDArray[np.int64]
     values: dict[str, Floats]
@@ -69,7 +72,7 @@ def _chance_ap(items: int, relevant: int) -> float:
 
 
 def query_values(records: Records, column: int) -> Queries:
-    """Return the metric values of each query in one gallery. Skip queries with too few candidates."""
+    """Return the metric values of each query in one gallery. Queries with too few candidates are skipped."""
     size = records.meta["galleries"][column - 1] if column else None
     image, query = records["image"].astype(np.int64), records["query"].astype(np.int64)
     new = np.append(True, (image[1:] != image[:-1]) | (query[1:] != query[:-1])) if len(image) else image > 0
@@ -112,7 +115,7 @@ def query_values(records: Records, column: int) -> Queries:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Return all scores of the exact protocol."""
+    """Return all scores of the protocol `exact`."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     tables = [query_values(r, 0) for r in records]
@@ -137,7 +140,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def _metadata(scores: Sequence[Score], ap: SceneSums, zeros: SceneSums, excluded: Floats) -> Score:
-    """Return the measurements as one text of ``key=value;`` pairs, with the names of the older tool."""
+    """Return all measurements as one text of ``key=value;`` pairs, with the names of the older tool."""
     known = {s.metric: s.value for s in scores if s.group == "all" and np.isfinite(s.value)}
     pairs: dict[str, object] = {"success": "true"}
     for name in METADATA:
@@ -184,7 +187,7 @@ def _at_k_scores(sums: Callable[[str], SceneSums]) -> list[Score]:
 def _precision_scores(
     records: Sequence[Records], tables: Sequence[Queries], scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """Return the share of co-visible queries whose nearest neighbour is correct, per image pair."""
+    """Return the share of co-visible queries whose nearest neighbour is correct, as a mean over pairs."""
     total, count = np.zeros(len(records)), np.zeros(len(records))
     for i, (record, table) in enumerate(zip(records, tables, strict=True)):
         for number, pair in enumerate(record.meta["pairs"]):
@@ -242,7 +245,7 @@ def _count_scores(
 def _gallery_scores(
     records: Sequence[Records], queries: int, scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """Return scores by gallery size. Queries of images with too few locations are excluded."""
+    """Return the scores by gallery size. Queries of images with too few locations are excluded."""
     scores: list[Score] = []
     curves = [("true_map_micro", "ap"), ("mrr", "mrr"), *((f"precision_at_{k}", f"success{k}") for k in KS)]
     for column, size in enumerate(records[0].meta["galleries"] if records else (), start=1):
@@ -268,7 +271,7 @@ def _gallery_scores(
 
 
 def ranks_of(record: Records) -> NDArray[np.int64]:
-    """Return the rank of the correct answer of every query, using the tie rule in the records."""
+    """Return the rank of the correct answer of every query, under the tie rule stored in the records."""
     if record.meta.get("tie") == "optimistic":
         return np.asarray(1 + record["lt"].astype(np.int64))
     return half_tie_rank(record["lt"], record["eq"])
@@ -293,7 +296,10 @@ def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
 
 
 def score_workbench(records: Sequence[Records]) -> list[Score]:
-    """Compute the scores with the tool's names. Unmeasured values, which the tool stores as 0, are NaN."""
+    """Compute the scores under the names of DescriptorWorkbench.
+
+    Values that were not measured are NaN, whereas the tool stores 0.
+    """
     m = experiment_metrics(records)
     corresponding = all(r.meta.get("rows_correspond", True) for r in records)
     scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
@@ -370,7 +376,7 @@ def _legacy(
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the images as cases, scored by the mean average precision of their answered queries."""
+    """Return the images of a scene, scored by the mean average precision of their queries with an answer."""
     if (r := scene_records(records, scene)) is None:
         return None
     table, names = query_values(r, 0), [str(p["image"]) for p in r.meta["pairs"]]

@@ -86,7 +86,7 @@ class RankingOptions(TruthOptions):
     """Definition of the correct target locations under `exact`."""
 
     gallery: Sizes = (250, 500, 1000, 2000)
-    """Gallery sizes (numbers of target locations) for additional scores of `exact`."""
+    """Numbers of target locations (gallery sizes) for which `exact` computes additional scores."""
 
     seed: int = 0
     """Seed of the random galleries."""
@@ -111,7 +111,10 @@ def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
 def _nearest_answer(
     r: Records, owner: NDArray[np.int64], lt: NDArray[np.int64], eq: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return row, `lt` and `eq` of the answer closest to the true position; other answers count as wrong."""
+    """Return row, `lt` and `eq` of the answer closest to the true position. Other answers count as wrong.
+
+    `owner` is the query of each row.
+    """
     order = np.lexsort((np.arange(len(owner)), r["error_px"], owner))
     first = order[np.append(True, owner[order][1:] != owner[order][:-1])[: len(order)]]
     mine = first[owner]
@@ -128,7 +131,7 @@ def _pooled(tables: Sequence[Any], name: str) -> float:
 
 
 class KeypointRanking(KeypointTask):
-    """Keypoints of the other image, ranked by descriptor distance for every query."""
+    """Task `keypoints/ranking`: for each query, rank the other image's keypoints by descriptor distance."""
 
     name = "keypoints/ranking"
     info = TaskInfo(
@@ -165,12 +168,12 @@ class KeypointRanking(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return whether row i is the same point in all images, which the `workbench` precision requires."""
+        """Return whether row i is the same point in all images, as the precision of `workbench` requires."""
         known = comparison == "workbench" and options.keypoint_source != "homography_projection"
         return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `true_map_micro` after each step from `exact` to the conventions of `workbench`."""
+        """Return `true_map_micro` after each step from `exact` to `workbench`."""
         steps: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             lt, eq = r["lt"][:, 0].astype(np.int64), r["eq"][:, 0].astype(np.int64)
@@ -207,7 +210,10 @@ class KeypointRanking(KeypointTask):
             yield "all", "true_map_micro_by_gallery", [p[0] for p in points], [p[1] for p in points]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the share of queries with a correct answer among the first k. All queries weigh equally."""
+        """Compute the share of queries with a correct answer among the first k, for each k.
+
+        All queries weigh equally.
+        """
         tables = [(r, t) for r in records if len(t := query_values(r, 0))]
         if not tables:
             return
@@ -233,7 +239,7 @@ class KeypointRanking(KeypointTask):
         return [Score("processing_time_ms", "all", total_ms, 1, protocol, note=note)]
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return all images of a scene except image 1 as cases."""
+        """Return all images of a scene except image 1, scored by mean average precision."""
         return cases(records, scene)
 
 

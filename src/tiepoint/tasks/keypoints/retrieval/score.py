@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores and cases of `keypoints/retrieval`, from its records."""
+"""Scores of `keypoints/retrieval`, and its samples with their scores, computed from its records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAIN = ("map", "all")
 
 
 def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the AP, iteration and number of correct items of every ranked list of a scene."""
+    """Return the AP, the iteration and the number of correct items of every ranked list of a scene."""
     iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
     new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
     owner = np.cumsum(new) - 1
@@ -104,7 +104,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the iterations of a scene as cases, scored by the mean average precision of their lists."""
+    """Return the iterations of a scene, scored by the mean average precision of their ranked lists."""
     if (r := scene_records(records, scene)) is None:
         return None
     rounds = np.unique(r["iteration"])

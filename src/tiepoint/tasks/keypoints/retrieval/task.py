@@ -57,8 +57,9 @@ class KeypointRetrievalOptions(DistractorOptions):
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}
 
     distractors: Literal["drawn", "every"] = "drawn"
-    """Distractors: the nearest of 100 sampled keypoints of each sampled image, or every keypoint location of
-    all other scenes (`exact`). In the second case only the queries are sampled."""
+    """Distractors: the nearest of 100 sampled keypoints of each sampled image (`drawn`), or every keypoint
+    location of all other scenes (`every`, only under `exact`). With `every`, only the queries are sampled.
+    """
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
@@ -74,14 +75,14 @@ def _growing() -> ColumnBuilder:
 
 
 def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
-    """Build the records of a scene, sorted by iteration and query."""
+    """Return the records of a scene, sorted by iteration and query."""
     columns = made.columns()
     order = np.lexsort((columns["query"], columns["iteration"]))
     return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the ranked list of each query: correct target keypoints and distractors by descriptor distance.
+    """Compute the ranked list of each query: correct keypoints and distractors by descriptor distance.
 
     The correct keypoint of a target image is the one closest to the true position. Each distractor image of
     another scene contributes the nearest descriptor of 100 sampled keypoints.
@@ -122,9 +123,9 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """Compute the ranked list of each query: correct locations and distractors by descriptor distance.
 
-    Each image that re-detects the query adds the location within tau that has the nearest descriptor.
-    A query that is not re-detected in any image has no list; the header counts these queries. Distractor
-    images are of other scenes.
+    Each image that re-detects the query adds the location within tau that has the nearest descriptor. A query
+    that is not re-detected in any image has no list; the metadata counts such queries. Distractor images are
+    of other scenes.
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)
@@ -161,9 +162,9 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """Compare as in `compare_exact`, with every location of all other scenes as a distractor.
 
-    Records have one row per correct location of a query: its `distance`, whether it has one (`retrieved`),
-    and the numbers of distractors that are nearer (`lt`) and equally near (`eq`). For l2 these use squared
-    distances. The distractors are read image by image.
+    Records have one row per correct location of a query: its `distance`, whether the distance is finite
+    (`retrieved`), and the numbers of distractors that are nearer (`lt`) and equally near (`eq`). For l2 these
+    use squared distances. The distractors are read image by image.
     """
     source, places, targets = answered_targets(opened, scene, features)
     options = opened.options
@@ -202,7 +203,7 @@ def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 class KeypointRetrieval(DistractorTask):
-    """Retrieval of keypoints: queries are keypoints of image 1, distractors are keypoints of other scenes."""
+    """Task `keypoints/retrieval`: find keypoints of image 1 in other images, among those of other scenes."""
 
     name = "keypoints/retrieval"
     info = TaskInfo(
@@ -243,7 +244,7 @@ class KeypointRetrieval(DistractorTask):
     }
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the random samples of a scene as cases."""
+        """Return the random samples of a scene with their scores."""
         return cases(records, scene)
 
 

@@ -91,11 +91,10 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """Build the pair list of a scene. Its correct pairs come from the ground truth, not from matching.
 
-    Consider a sampled query location that is visible in a target image. If the method re-detects it, the list
-    gets a correct pair (location within tau) and an incorrect pair. Each takes the location with the nearest
-    descriptor. If the method does not re-detect it, the list gets only the incorrect pair. Every
-    distractor image, always of another scene, also adds an incorrect pair. A failed descriptor has infinite
-    distance and stays in the list.
+    For a sampled query location that is visible in a target image, the list gets an incorrect pair, and a
+    correct pair (location within tau) if the method re-detects the query. Each pair takes the location with
+    the nearest descriptor. Every distractor image, always of another scene, also adds an incorrect pair. A
+    failed descriptor has infinite distance and stays in the list.
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)
@@ -125,7 +124,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Compute the AP of the pooled pair lists of the given scenes, averaged over iterations."""
+    """Compute the AP of the pooled pair lists of given scenes, averaged over iterations."""
     if not records:
         return Score("ap", group, float("nan"), 0)
     distance, right = (np.concatenate([r[name] for r in records]) for name in ("distance", "right"))
@@ -153,7 +152,7 @@ def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
 
 
 def _bins(records: Sequence[Records]) -> PooledBins | None:
-    """Count pairs of all iterations by scene and distance bin. Failures are in the last bin."""
+    """Count the pairs of all iterations by scene and distance bin. Failures are in the last bin."""
     scenes = [str(s) for s in records[0].meta["scenes"]]
     kind = {str(r.meta["scene"]): str(r.meta["kind"]) for r in records}
     own = np.concatenate([np.full(len(r), scenes.index(str(r.meta["scene"]))) for r in records])
@@ -190,7 +189,10 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 class KeypointVerification(DistractorTask):
-    """Pairs of keypoints with the nearest descriptors, correct or incorrect, within and across scenes."""
+    """Task `keypoints/verification`: separate correct from incorrect pairs within and across scenes.
+
+    Each pair has the nearest descriptors of two images.
+    """
 
     name = "keypoints/verification"
     info = TaskInfo(
@@ -253,7 +255,7 @@ class KeypointVerification(DistractorTask):
                 yield group, "precision_recall", curve.x, curve.y
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the iterations of a scene as cases, scored by the average precision of their pair list."""
+        """Return the iterations of a scene, scored by the average precision of their pair list."""
         if (r := scene_records(records, scene)) is None:
             return None
         rounds = np.unique(r["iteration"])
