@@ -162,5 +162,5 @@ def test_groups_near_the_threshold(monkeypatch, spread, tile):
 
 def test_parts_of_different_widths_are_refused():
     parts = [(0, np.zeros((2, 3))), (1, np.zeros((2, 4)))]
-    with pytest.raises(InputError, match="must have rows of equal length"):
+    with pytest.raises(InputError, match="must have equal length"):
         rank_counts_across(np.zeros((1, 3)), parts, [0], [1.0], query_group=[5])

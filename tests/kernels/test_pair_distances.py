@@ -133,7 +133,7 @@ def test_across_refuses_what_it_cannot_take():
         ([good], "cosine"),
     ):
         assert not fit_across(parts, distance)
-        with pytest.raises(InputError, match="concatenate them first"):
+        with pytest.raises(InputError, match="concatenate the matrices first"):
             pair_distances_across(parts, lists, np.zeros(1), distance=distance)
     with pytest.raises(InputError, match="equal lengths"):
         pair_distances_across([good], [*lists[:4], np.zeros(2, np.int64)], np.zeros(1))
@@ -210,13 +210,13 @@ def test_no_pairs():
         ({"b": np.ones((3, 5))}, "4 columns"),
         ({"index_a": [0, 3]}, r"index_a\[1\] is 3, but there are 3 rows"),
         ({"index_b": [0, -1]}, r"index_b\[1\] is -1"),
-        ({"index_a": [0]}, "equal lengths, found 1 and 2"),
-        ({"index_a": [0.5, 1.0]}, "index_a must be integers"),
+        ({"index_a": [0]}, "found 1 and 2 entries; pass equal lengths"),
+        ({"index_a": [0.5, 1.0]}, "index_a: expected integers"),
         ({"distance": "hamming"}, "packed bits"),
         ({"squared": True, "distance": "l1"}, "l2 only"),
         ({"a": np.full((3, 4), np.nan)}, "row 0 of a has NaN or infinite values"),
         ({"b": np.full((3, 4), np.inf)}, "row 0 of b has NaN or infinite values"),
-        ({"a": np.zeros((3, 4)), "distance": "cosine"}, "all zero"),
+        ({"a": np.zeros((3, 4)), "distance": "cosine"}, "all values are zero"),
         ({"a": np.ones((3, 4), complex)}, "real numbers"),
     ],
 )
@@ -227,7 +227,7 @@ def test_wrong_input_is_explained(change, message):
 
 
 def test_masked_l1_needs_an_even_number_of_columns():
-    with pytest.raises(InputError, match="an even number of columns"):
+    with pytest.raises(InputError, match="pass an even number"):
         pair_distances(np.ones((2, 3)), np.ones((2, 3)), [0], [0], distance="masked_l1")
 
 

@@ -195,7 +195,7 @@ def test_wrong_calls() -> None:
         flow_counts(zero, zero, [2.0, 1.0])
     with pytest.raises(ValueError, match="unknown resampling"):
         FlowRule("kit")
-    with pytest.raises(ValueError, match="bilinear rules"):
+    with pytest.raises(ValueError, match="not bilinear"):
         flow_counts_resized(zero, zero, [1.0], old_other=(2, 2), other=(3, 3), rule=RULES["tss-matlab"])
     for other in (np.zeros((2, 2, 3)), np.zeros((2, 2, 2), complex)):
         with pytest.raises(ValueError, match="real numbers"):

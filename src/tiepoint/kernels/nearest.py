@@ -125,7 +125,7 @@ def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: boo
     """
     queries, pool = np.asarray(queries), np.asarray(pool)
     if len(pool) == 0:
-        raise InputError("pool: has no rows; pass at least one row to find a nearest neighbour")
+        raise InputError("the pool is empty; pass at least one row to find a nearest neighbour")
     i, d1, ties, d2, *_ = run_on_device(
         lambda: _on_device(queries, [pool], distance, False)[0],
         lambda: _compiled_first_two(queries, pool, distance),

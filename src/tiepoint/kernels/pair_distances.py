@@ -157,7 +157,7 @@ def _short(index: Array, end: int, name: str) -> NDArray[np.int32]:
     """Convert an index array to int32 and check that its values are within 0 ... end - 1."""
     x = np.asarray(index)
     if (i := first_outside(x, 0, end)) is not None:
-        raise InputError(f"{name}[{i}] is {x[i]}; pass a value from 0 to {end - 1}")
+        raise InputError(f"{name}[{i}] is {x[i]}, outside 0 to {end - 1}; pass a valid index")
     return np.ascontiguousarray(x, np.int32)
 
 

@@ -17,7 +17,9 @@ from ..metrics.ranking.curves import precision_at_recall
 Floats = NDArray[np.float64]
 KIND_NAMES = {"v": "viewpoint", "i": "illumination"}
 RECALL = (np.arange(100) + 0.5) / 100
-"""Recall grid of mean curves. The mean precision over this grid approximates the average precision."""
+"""Recall values at which mean curves are evaluated. The mean precision over them approximates the average
+precision.
+"""
 
 
 def score_from_scenes(metric: str, group: str, n: int, scenes: SceneValues, **more: Any) -> Score:
@@ -30,7 +32,7 @@ def score_from_scenes(metric: str, group: str, n: int, scenes: SceneValues, **mo
         scenes: Values (rows, scenes), with weights if scenes do not count equally.
         **more: Other fields of the score. Pass `value` if the protocol averages in a different order.
 
-    The score is NaN if a row has no value.
+    The score is NaN if a row of the table has no value.
 
     >>> table = SceneValues(("a", "b"), ("v", "v"), np.array([[0.0, 1.0]]), np.array([[3.0, 1.0]]))
     >>> score_from_scenes("map", "all", 4, table).value
@@ -57,7 +59,7 @@ def scene_means(
 ) -> tuple[Floats, Floats]:
     """Return, for each scene, the mean value of its items times `scale`, and the number of items.
 
-    Items with NaN are ignored.
+    `scene` is the scene index of each item. Items with NaN are ignored.
 
     >>> scene_means(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), 3)
     (array([ 1., nan,  3.]), array([1., 0., 2.]))
@@ -71,7 +73,7 @@ def scene_means(
 
 @dataclass(frozen=True)
 class SceneSums:
-    """Sum and number of values in each scene, both (scenes,).
+    """Sum and number of the values in each scene, both (scenes,).
 
     `chance` is the sum of the chance levels of these values, if a closed form exists.
     """
@@ -96,7 +98,7 @@ class SceneSums:
 
 
 def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Return the mean over all values, so that scenes with more values weigh more. NaN if empty."""
+    """Return the mean over all values as a score; NaN if there are none. Larger scenes have more weight."""
     some = sums.only(sums.count > 0)
     n = float(some.count.sum())
     chance = None if some.chance is None or not n else float(some.chance.sum() / n)
@@ -105,7 +107,7 @@ def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Average the values of each scene, then the scene means. Empty scenes are skipped."""
+    """Return the mean over scene means as a score. Scenes without values are skipped."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())
@@ -172,7 +174,10 @@ def ratio_score(
 def grouped_scores(
     records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]
 ) -> list[Score]:
-    """Call `score` for all records, for each kind and for each scene. Scene scores have no interval."""
+    """Return the results of `score` for all records, for each kind and for each scene.
+
+    Scores of single scenes have no interval.
+    """
     scores = [score(records, "all")]
     for kind in sorted({str(r.meta["kind"]) for r in records}):
         scores.append(score([r for r in records if r.meta["kind"] == kind], group_name(kind=kind)))
@@ -209,7 +214,7 @@ def mean_precision_recall(
     Args:
         group: Group of the curve.
         distances: Distances of the matches of all pairs, concatenated.
-        right: Whether each match is correct, or the probability that it is.
+        right: Whether each match is correct, or the probability of that.
         owner: Pair index of each match, non-decreasing.
         normaliser: (pairs,) number of possible correct matches. Pairs with 0 are excluded.
         list_scene: (pairs,) scene of each pair.
@@ -235,7 +240,7 @@ def curves_by_scene(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Average the precision (lists, k) at `RECALL` by scene, using only the lists in `used`.
+    """Average precision curves (lists, k), evaluated at `RECALL`, by scene. Only the lists in `used` count.
 
     The other arguments are the same as in `mean_precision_recall`.
     """

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera in a picture: image, centre (3,), and rotation (3, 3) from world to camera."""
+    """A camera in a picture: its image, centre (3,), and rotation (3, 3) from world to camera."""
 
     name: str
     centre: Floats
@@ -24,7 +24,10 @@ class Camera:
 
 @dataclass(frozen=True)
 class ViewedModel:
-    """A model in the frame of the truth. `aligned` is False if it has too few true images."""
+    """A reconstructed model for a picture, in the coordinates of the ground truth.
+
+    `cloud` (n, 3) are 3D points. `aligned` is False if too few of the model's images have truth to align it.
+    """
 
     cameras: tuple[Camera, ...]
     cloud: Floats
@@ -33,9 +36,9 @@ class ViewedModel:
 
 @dataclass(frozen=True)
 class SceneView:
-    """Cameras and points of one scene and seed. The third axis points up, as the images have it.
+    """Cameras and points of one scene and seed, for a picture.
 
-    `note` says what the picture shows.
+    The third axis points up, judged by the orientation of the images. `note` says what the picture shows.
     """
 
     scene: str
@@ -46,14 +49,14 @@ class SceneView:
 
     @property
     def centres(self) -> Floats:
-        """All camera centres (n, 3), true ones first."""
+        """All camera centres (n, 3), those of the truth first."""
         cameras = [*self.truth, *(c for m in self.models for c in m.cameras)]
         return np.array([c.centre for c in cameras]).reshape(-1, 3)
 
 
 @dataclass(frozen=True)
 class WorstImage:
-    """Image of a scene with the lowest area, and its pairs without enough verified matches.
+    """Image of a scene with the lowest area score, and its pairs without enough verified matches.
 
     `failed` has (other image, matches, verified matches).
     """

@@ -13,7 +13,7 @@ Rules = TypeVar("Rules")
 
 
 class StepTable(NamedTuple):
-    """Values of a metric after each step from one convention to another: (step, value)."""
+    """Values of a metric after each step from one convention to another, as pairs (step, value)."""
 
     metric: str
     steps: list[tuple[str, float]]

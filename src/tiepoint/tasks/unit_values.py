@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores that are fixed weighted means of bounded unit values, which a race can estimate from few units."""
+"""Scores that are weighted means of bounded unit values, which a race can estimate from few units.
+
+The weights must be known before any method runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ Reasons = Mapping[str, str]
 
 
 class NotRaceableError(InputError):
-    """Raised if a score is not a fixed weighted mean of unit values. The message states the reason."""
+    """Raised if a score is not a weighted mean of unit values with fixed weights. The message states why."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,11 @@ class UnitFacts:
 
 @dataclass(frozen=True)
 class UnitWeights:
-    """Weights of the units of a score; they sum to 1. Units that do not count are missing.
+    """Weights of the units in a score; they sum to 1. Units without weight are missing.
 
-    `strata` has the stratum of every unit if the score is a mean over strata, such as kinds or sets.
-    `scenes` has the scene of every unit. `note` qualifies what the values are. `unit` and `stratum` are the
-    nouns for messages.
+    `strata` has the stratum of every unit if the score is a mean over strata, such as kinds or sets. `scenes`
+    has the scene of every unit. `note` is a remark on the values. `unit` and `stratum` are the nouns for
+    messages.
     """
 
     weights: Mapping[str, float]
@@ -67,7 +70,7 @@ def unit_weights(
     unit: str = "pair",
     stratum: str = "kind",
 ) -> UnitWeights:
-    """Return weights in proportion to `sizes`. With `by_kind`, every kind has the same share.
+    """Return weights in proportion to `sizes`. With `by_kind`, every kind has the same total weight.
 
     >>> facts = {"a": UnitFacts("s", "v"), "b": UnitFacts("s", "v"), "c": UnitFacts("t", "i")}
     >>> dict(unit_weights(facts, dict.fromkeys(facts, 1.0), by_kind=True).weights)
@@ -92,7 +95,7 @@ def group_parts(group: str) -> dict[str, str]:
 
 
 def not_raceable(task: str, metric: str, group: str, reason: str) -> NotRaceableError:
-    """Return the error that refuses a score."""
+    """Return the error that a score cannot be raced, with the reason."""
     named = metric if group == "all" else f"{metric} ({group})"
     return NotRaceableError(f"{task}: {named} cannot be raced: {reason}")
 
@@ -106,7 +109,7 @@ GENERAL_REASONS: Mapping[str, str] = {
 
 
 class MeansOfUnits:
-    """Mixin of tasks whose scores are means over units. A subclass lists them in `means`.
+    """Mixin of tasks whose scores are means over units. A subclass lists the metrics in `means`.
 
     Attributes:
         means: For each metric that is a mean over units, the parts that its group name may have.
@@ -120,11 +123,11 @@ class MeansOfUnits:
     reasons: ClassVar[Reasons] = {}
 
     def unit_facts(self, opened: Any) -> Mapping[str, UnitFacts]:
-        """Return what is known of the units of opened data before any method runs."""
+        """Return the properties of the units of opened data, which are known before any method runs."""
         raise NotImplementedError
 
     def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
-        """Return the same from the records of all units, for stored runs without their data."""
+        """Return the properties of the units from their records, for stored runs whose data is not opened."""
         return {key: self.facts_of(record) for key, record in records.items()}
 
     def facts_of(self, record: Records) -> UnitFacts:
@@ -134,7 +137,7 @@ class MeansOfUnits:
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
-        """Return the weights of the units in a score. Raise `NotRaceableError` with the reason."""
+        """Return the weights of the units in a score. Raise `NotRaceableError` if it is not such a mean."""
         parts = self.raceable_parts(metric, group)
         chosen = {
             key: facts.pairs
@@ -154,11 +157,14 @@ class MeansOfUnits:
         protocol: str,
         parts: Mapping[str, str],
     ) -> UnitWeights:
-        """Return the weights of the chosen units, from their numbers of values."""
+        """Return the weights of the units that a score includes. `sizes` are their numbers of values."""
         return unit_weights(units, sizes)
 
     def raceable_parts(self, metric: str, group: str) -> dict[str, str]:
-        """Return the parts of a group name. Raise `NotRaceableError` if the score is no mean over units."""
+        """Return the parts of a group name.
+
+        Raise `NotRaceableError` if the score is not a mean over units.
+        """
         parts = group_parts(group)
         reason = {**GENERAL_REASONS, **self.reasons}.get(metric)
         if metric.rpartition("_seed_")[1]:
@@ -177,7 +183,7 @@ class MeansOfUnits:
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the value of each unit: the score of the unit alone."""
+        """Return the value of each unit in a score: the score computed from the unit alone."""
         wanted = self.group_of_one(group)
         found = {}
         for key, record in records.items():
@@ -186,5 +192,5 @@ class MeansOfUnits:
         return found
 
     def group_of_one(self, group: str) -> str:
-        """Return the group that has the same value when a unit is scored alone."""
+        """Return the group name under which a single unit's score is the value that it adds to a group."""
         return group

@@ -327,7 +327,7 @@ def test_options_without_effect_are_refused(tmp_path: Path) -> None:
         tp.evaluate(f"files:{folder}", frame="original", **ask)
     with pytest.raises(InputError, match="unknown frame 'wide'"):
         tp.evaluate(f"files:{folder}", protocol="loftr", frame="wide", **ask)
-    with pytest.raises(InputError, match="budget: expected integers from 5"):
+    with pytest.raises(InputError, match="pass integers from 5"):
         tp.evaluate(f"files:{folder}", budget="3", **ask)
 
 

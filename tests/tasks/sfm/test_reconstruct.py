@@ -114,7 +114,7 @@ def test_open_reports_options(tmp_path):
     assert [i.key for i in two.items] == ["s/a--b", "s/a--c", "s/b--c"]
     with pytest.raises(ProblemsError, match=r"mapper(.|\n)*seeds"):
         TASK.open(tmp_path, {"seeds": 0, "mapper": "locl"})
-    with pytest.raises(InputError, match="expected NAME=VALUE"):
+    with pytest.raises(InputError, match="write NAME=VALUE"):
         TASK.open(tmp_path, {"mapper_options": "min_num_matches"})
 
 

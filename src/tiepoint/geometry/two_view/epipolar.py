@@ -181,9 +181,7 @@ def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, 
     """Return the residual r and the squared line norms l1^2 + l2^2 and m1^2 + m2^2 of every match."""
     a, b = as_points_keep_dtype(x0), as_points_keep_dtype(x1)
     if len(a) != len(b):
-        raise InputError(
-            f"matches: found {len(a)} points in image 0 and {len(b)} in image 1; pass equal numbers"
-        )
+        raise InputError(f"matches: found {len(a)} and {len(b)} points in images 0 and 1; pass equal numbers")
     f = np.asarray(F).astype(a.dtype)
     ones = np.ones((len(a), 1), a.dtype)
     a, b = np.hstack([a, ones]), np.hstack([b, ones])

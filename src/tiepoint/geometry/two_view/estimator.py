@@ -189,9 +189,7 @@ def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
     """Convert matches to two contiguous float64 arrays (n, 2); raise `InputError` if their lengths differ."""
     a, b = (np.ascontiguousarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
     if len(a) != len(b):
-        raise InputError(
-            f"matches: found {len(a)} points in image 0 and {len(b)} in image 1; pass equal numbers"
-        )
+        raise InputError(f"matches: found {len(a)} and {len(b)} points in images 0 and 1; pass equal numbers")
     return a, b
 
 

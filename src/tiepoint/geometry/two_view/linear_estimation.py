@@ -121,7 +121,7 @@ def estimate_homography(
     [1.0, 1.0, 1.0]
     """
     if seed is not None and est.kind != "poselib":
-        raise InputError(f"`seed`: the estimator {est.kind} accepts none; permute the matches instead")
+        raise InputError(f"estimator {est.kind} takes no seed; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_HOMOGRAPHY:
         return _nothing(f"{len(a)} matches, {MIN_MATCHES_HOMOGRAPHY} are needed")
@@ -186,8 +186,8 @@ def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
     a, b = np.asarray(x0, np.float64), np.asarray(x1, np.float64)
     if len(a) < MIN_POINTS_EIGHT_POINT or len(a) != len(b):
         raise InputError(
-            f"matches: F needs {MIN_POINTS_EIGHT_POINT} or more, found {len(a)} points in image 0 and "
-            f"{len(b)} in image 1"
+            f"matches: found {len(a)} and {len(b)} points in images 0 and 1; F needs "
+            f"{MIN_POINTS_EIGHT_POINT} or more pairs of points"
         )
     ones = np.ones(len(a))
     (a, from_a), (b, from_b) = centre_points(a, ones), centre_points(b, ones)

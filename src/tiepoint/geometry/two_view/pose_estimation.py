@@ -118,7 +118,7 @@ def estimate_fundamental(
         kinds = ", ".join(_FUNDAMENTAL_KINDS)
         raise InputError(f"`kind` of an estimator for F: unknown value {est.kind!r}; choose one of {kinds}")
     if seed is not None and est.kind not in SEEDED:
-        raise InputError(f"`seed`: the estimator {est.kind} accepts none; permute the matches instead")
+        raise InputError(f"estimator {est.kind} takes no seed; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_FUNDAMENTAL:
         return _nothing(len(a), f"{len(a)} matches, {MIN_MATCHES_FUNDAMENTAL} are needed")
@@ -190,7 +190,7 @@ def estimate(
     inliers in front of both cameras. For other kinds it counts all inliers of the model.
     """
     if seed is not None and est.kind not in SEEDED:
-        raise InputError(f"`seed`: the estimator {est.kind} accepts none; permute the matches instead")
+        raise InputError(f"estimator {est.kind} takes no seed; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < est.fewest:
         return none(f"{len(a)} matches, {est.fewest} are needed")

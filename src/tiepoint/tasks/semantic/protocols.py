@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PCK conventions of published tools: frames, reference lengths and comparisons."""
+"""PCK conventions of published tools: image frames, reference lengths and comparisons."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PROTOCOLS: dict[str, PckRule] = {
 
 
 class PckFrame(NamedTuple):
-    """Estimated and true points in the frame of a convention, and the reference length L there."""
+    """Estimated and true points in the image frame of a convention, and the reference length there."""
 
     found: Floats
     truth: Floats
@@ -76,7 +76,10 @@ class PckFrame(NamedTuple):
 
 
 def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
-    """Transform a pair to the frame of a convention. `length` selects the reference length, if given."""
+    """Transform the points of a pair to the image frame of a convention.
+
+    `length` selects the reference length; by default it is that of the dataset.
+    """
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
     kind, _, number = rule.frame.partition(":")
     side = int(number or 0)
@@ -106,7 +109,7 @@ def length_of(record: Records, rule: PckRule) -> str:
 
 
 def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
-    """Return the distance of each point from its true position, in the tool's precision. Inf if missing."""
+    """Return the distance of each point from its true position, in the tool's precision; inf if missing."""
     if rule.compare in ("float64", "ratio"):
         return point_errors(pair.found, pair.truth)
     delta = pair.found.astype(np.float32) - pair.truth.astype(np.float32)
@@ -115,9 +118,9 @@ def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
 
 
 def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
-    """Return a mask of the errors within the limit.
+    """Return a mask of the errors within the limit ``alpha * length``.
 
-    Errors equal to the limit depend on `strict` and on the precision.
+    Whether an error equal to the limit is correct depends on `strict` and on the precision of the rule.
 
     >>> e = np.array([1.0])
     >>> [is_correct(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
@@ -177,7 +180,7 @@ Groups = Mapping[str, Sequence[Sequence[int]]]
 AMBIGUOUS: Groups = {
     "aeroplane": ((4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15), (16, 17), (18, 19), (20, 21))
 }
-"""Groups of SPair keypoints that differ only by side, by class. Other classes are not listed."""
+"""Groups of SPair keypoints that differ only by side (left or right), by class; other classes have none."""
 
 
 def ambiguous_points(
@@ -186,9 +189,9 @@ def ambiguous_points(
     """Return a mask (n,) of points whose group has at least two keypoints visible in the target image.
 
     Args:
-        ids: Keypoint numbers that occur in both images.
-        visible: All keypoint numbers that occur in the target image.
-        groups: Groups of the class.
+        ids: Numbers of the keypoints that occur in both images.
+        visible: Numbers of all keypoints that occur in the target image.
+        groups: Groups of keypoint numbers of the class.
 
     >>> ambiguous_points([4, 6, 9], [4, 5, 6, 8, 9], [(4, 5), (6, 7), (8, 9)]).tolist()
     [True, False, True]
@@ -199,7 +202,7 @@ def ambiguous_points(
 
 
 def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Return the groups by class from a mapping or the path of a JSON file: ``{"cat": [[0, 1], [2, 3]]}``."""
+    """Return keypoint groups by class, from a mapping or JSON file such as ``{"cat": [[0, 1], [2, 3]]}``."""
     if isinstance(value, str | Path):
         try:
             value = read_json(Path(value).expanduser())

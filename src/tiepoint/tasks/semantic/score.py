@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `semantic/pck` from its records: per pair, per point and per class."""
+"""Scores of `semantic/pck`, computed from its records: per pair, per point and per class."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ABSENT = "points are carried from target to source: run with `back=yes`, or brin
 
 
 def score(records: Sequence[Records], protocol: str) -> list[Score]:
-    """Return all scores under a protocol. Skip pairs without keypoints."""
+    """Return all scores under a protocol. Pairs without keypoints are skipped."""
     if not records:
         return []
     rule = PROTOCOLS[protocol]
@@ -49,7 +49,7 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def headline_words(records: Sequence[Records], rule: PckRule, *, exact: bool) -> str:
-    """Describe the headline score."""
+    """Return a description of the headline score."""
     named = {str(r.meta["length"]) if exact and r.meta["length"] else length_of(r, rule) for r in records}
     return f"alpha {HEADLINE_ALPHA}, length {' or '.join(sorted(named))}, mean over pairs"
 
@@ -114,7 +114,10 @@ def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator
 
 
 def _with_interval(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:
-    """Add an interval that resamples images within classes. If a class has too few images, add a note."""
+    """Return a score with an interval that resamples images within classes, or with a note.
+
+    The note states that a class has too few images.
+    """
     classes = [str(r.meta["category"]) for r in records]
     images = [(str(r.meta["images"][0]), str(r.meta["images"][1])) for r in records]
     found = image_interval(values, images, weights, classes=classes)
@@ -126,7 +129,7 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
 
 
 def _chance(records: Sequence[Records], pairs: Sequence[PckFrame], alpha: float) -> Floats:
-    """Compute the chance PCK of each pair: the share of the target image within each threshold disc."""
+    """Return the chance PCK of each pair: the share of the target image within each threshold disc."""
     n = [len(r) for r in records]
     truth = np.concatenate([np.asarray(p.truth, np.float64) for p in pairs])
     radius = np.repeat([alpha * p.length for p in pairs], n)
@@ -143,7 +146,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """Return PCK and share of ambiguous keypoints, which differ from another one only by left and right."""
+    """Return the PCK and the share of keypoints that differ from another one only by left and right."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []
@@ -164,7 +167,7 @@ def _ambiguous(
 
 
 def _missing(records: Sequence[Records], given: int) -> list[Score]:
-    """Return the share of keypoints without an answer and the number of pairs without any answer."""
+    """Return the share of keypoints without an estimate, and the number of pairs without any estimate."""
     lost = [~np.isfinite(np.asarray(r["found"])).all(axis=1) for r in records]
     total = sum(len(x) for x in lost)
     share = sum(int(x.sum()) for x in lost) / total

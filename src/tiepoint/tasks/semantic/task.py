@@ -67,10 +67,10 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class SemanticPck(PointsTask):
-    """PCK of keypoints that two objects of a class share, under `exact` and the conventions of six tools.
+    """Task `semantic/pck`: PCK under `exact` and the conventions of six tools.
 
-    Records contain the estimated and true points. Frames, lengths, precision and alphas are applied when
-    scoring.
+    The keypoints belong to two objects of a class. Records contain the
+    estimated and true points. Frames, lengths, precision and alphas are applied when scoring.
     """
 
     name = "semantic/pck"
@@ -111,7 +111,7 @@ class SemanticPck(PointsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """Return `exact`, or `back` for the tool that transfers target points to the source."""
+        """Return the name of the comparison: `exact`, or `back` for the tool that transfers target points."""
         super().comparison(protocol)
         return BACK if PROTOCOLS[protocol].back else "exact"
 
@@ -130,7 +130,7 @@ class SemanticPck(PointsTask):
         return bool(options.back)
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Compute the estimated and true points of a pair."""
+        """Compute the result records of a pair: the estimated and true points."""
         truth, arrays = there
         if comparison != BACK:
             return compare(truth, arrays, options)
@@ -143,12 +143,12 @@ class SemanticPck(PointsTask):
         return compare(turned, None, options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about keypoints without an answer."""
+        """Return a warning about keypoints that the method did not transfer."""
         missing = sum(int((~np.isfinite(np.asarray(r["found"]))).any(axis=1).sum()) for r in records)
         total = sum(len(r) for r in records)
         if not missing or all(r.meta["absent"] for r in records):
@@ -182,18 +182,18 @@ class SemanticPck(PointsTask):
         protocol: str,
         parts: Mapping[str, str],
     ) -> UnitWeights:
-        """Return weights per pair, point or class. Pairs without keypoints do not count."""
+        """Return the weights of a mean per pair, point or class. Pairs without keypoints have no weight."""
         per = parts.get("per", "pair")
         chosen = sizes if per == "point" else dict.fromkeys(sizes, 1.0)
         return unit_weights(units, chosen, by_kind=per == "class", stratum="class")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group per pair, because a pair alone has one value however pairs are weighted."""
+        """Return the group name for the score of one pair: per pair, whatever the weights of a mean are."""
         parts = group_parts(group)
         return group_name(alpha=parts["alpha"], per="pair") if "alpha" in parts else "all"
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the PCK at 0.1 of each pair, for galleries."""
+        """Return the PCK at 0.1 of each pair, for galleries of pictures."""
         for r in records:
             if len(r):
                 value = shares([r], PROTOCOLS["exact"], HEADLINE_ALPHA)[0]
@@ -201,7 +201,7 @@ class SemanticPck(PointsTask):
 
 
 def compare(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
-    """Compute the estimated and true points of a pair in target pixels. NaN for points without an answer.
+    """Compute the estimated and true points of a pair in target pixels; NaN for points without an estimate.
 
     `arrays` is None if the method was not run in this direction.
     """

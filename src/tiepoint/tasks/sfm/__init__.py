@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Structure from motion: camera poses of reconstructions compared with the true ones."""
+"""Structure from motion: tasks that compare the camera poses of reconstructions with the true poses."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of a reconstructed scene: the true and the estimated poses, from which every protocol is scored."""
+"""Records of a reconstructed scene: the true and the estimated poses, from which all protocols score."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ...metrics.reconstruction.relative import pair_angles
 from ...metrics.reconstruction.scene import PosedModel, PosedScene
 
 TRUTH = -1
-"""Number of the model that stands for the truth."""
+"""Model number of the rows that hold the true poses."""
 REGISTERED, INVALID, UNREGISTERED = 0, 1, 2
 _INVERTED = 10.0
-"""Ratio of median errors from which a model is reported as inverted."""
+"""Ratio of median errors above which a model is reported as having inverted poses."""
 _INVERTED_DEG = 1.0
 _COMPARED = 60
-"""Images of a model that are compared with their inverse poses."""
+"""Number of images of a model used for the comparison with inverted poses."""
 
 
 def scene_records(
     true: TrueScene, estimate: EstimatedScene, *, cluster: str = "scene", absolute: str = "none"
 ) -> Records:
-    """Return the records of a scene: one row per image and model, those of the truth first.
+    """Return the records of a scene: one row per image and model, with the true poses first.
 
     Raises:
-        InputError: A file without names has another number of poses than the truth.
+        InputError: A file without image names has a different number of poses than the truth.
     """
     known = [*true.poses.names, *true.outliers]
     models, words = _named(true, known, estimate.models)
@@ -74,7 +74,7 @@ def scene_records(
 
 
 def _named(true: TrueScene, known: Sequence[str], models: Sequence[Poses]) -> tuple[list[Poses], list[str]]:
-    """Return the models with the true names of their images, and warnings."""
+    """Return the models with their images named as in the truth, and warnings."""
     words = [w for m in models for w in m.warnings]
     found = list(dict.fromkeys(n for m in models if not m.ordered for n in m.names))
     renamed, way = match_names(known, found)
@@ -84,7 +84,7 @@ def _named(true: TrueScene, known: Sequence[str], models: Sequence[Poses]) -> tu
     for m in models:
         if m.ordered and not true.poses.ordered:
             names = match_order(true.poses.names, len(m), m.place)
-            words.append(f"{m.place}: has no names; line i is the i-th image by name")
+            words.append(f"{m.place}: the file has no image names; line i is taken as the i-th image by name")
         elif m.ordered:
             names = match_order(true.poses.names, len(m), m.place)
         else:
@@ -94,7 +94,7 @@ def _named(true: TrueScene, known: Sequence[str], models: Sequence[Poses]) -> tu
 
 
 def _point_facts(points: ModelPoints) -> dict[str, float | int | None]:
-    """Return counts of the 3D points, and their reprojection errors as the model states them."""
+    """Return the number of 3D points and observations, and the reprojection errors stored in the model."""
     error, length = points.errors, points.lengths
     known = np.isfinite(error) & (error >= 0)
     order = np.argsort(error[known], kind="stable")
@@ -112,7 +112,7 @@ def _point_facts(points: ModelPoints) -> dict[str, float | int | None]:
 
 
 def posed_scene(records: Records) -> PosedScene:
-    """Return the poses of a scene as arrays."""
+    """Return the poses of a scene as arrays, from its records."""
     model, image, state = records["model"], records["image"], records["state"]
     true = model == TRUTH
     n = int(true.sum())
@@ -145,12 +145,15 @@ def _warnings(records: Records, estimate: EstimatedScene) -> list[str]:
     extra = found[found >= n + records.meta["outliers"]]
     if len(extra) == len(found):
         shown = first_few([names[i] for i in extra], 2)
-        words.append(f"{name}: no image name fits the truth ({shown}; true: {first_few(names[:n], 2)})")
+        words.append(
+            f"{name}: no image name occurs in the truth ({shown}; true names: {first_few(names[:n], 2)}); "
+            "rename the images"
+        )
     elif len(extra):
         are = count_text(len(extra), "image has", "images have")
         words.append(
-            f"{name}: {are} no true pose ({first_few([names[i] for i in extra], 3)}); `exact` ignores them, "
-            "`colmap` counts their pairs as wrong"
+            f"{name}: {are} no true pose ({first_few([names[i] for i in extra], 3)}); `exact` ignores "
+            "them, `colmap` counts their pairs as wrong"
         )
     invalid = int((records["state"] == INVALID).sum())
     if invalid:
@@ -162,7 +165,7 @@ def _warnings(records: Records, estimate: EstimatedScene) -> list[str]:
 
 
 def _inverted(scene: PosedScene, name: str) -> list[str]:
-    """Return a warning if the inverse poses of the largest model fit the truth ten times better."""
+    """Return a warning if the inverted poses of the largest model fit the truth ten times better."""
     model = scene.largest
     if model is None:
         return []

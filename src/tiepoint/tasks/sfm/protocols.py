@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Protocols of reconstructions, and their thresholds."""
+"""Names of the protocols for reconstructions, and their thresholds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of reconstructions from their records, under `exact` and the rules of other benchmarks."""
+"""Scores of reconstructions, computed from their records under `exact` and the rules of other benchmarks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 class _Scenes:
-    """Scenes of a run, and scores that are means over them."""
+    """Scenes of a run, with functions that return means over them as scores."""
 
     def __init__(self, records: Sequence[Records]) -> None:
         self.records = records
@@ -58,7 +58,10 @@ class _Scenes:
     def mean(
         self, metric: str, values: Sequence[float], n: int, *, by_kind: bool = False, **more: Any
     ) -> Score:
-        """Return the mean over scenes with a value. If `by_kind`, every kind has the same weight."""
+        """Return the mean over scenes with a value as a score.
+
+        If `by_kind`, every kind has the same weight.
+        """
         group = more.pop("group", "all")
         table = np.array([values], np.float64)
         missing = int((~np.isfinite(table)).sum())
@@ -74,7 +77,7 @@ class _Scenes:
         )
 
     def each(self, metric: str, values: Sequence[float], counts: Sequence[int]) -> list[Score]:
-        """Return the value of each scene, and of each kind if there are several."""
+        """Return the value of each scene as a score, and of each kind if there are several."""
         made = [
             Score(metric, group_name(scene=name), float(v), int(n))
             for name, v, n in zip(self.names, values, counts, strict=True)
@@ -97,7 +100,11 @@ class _Scenes:
         headline: float,
         note: Callable[[float], Mapping[str, Any]] = lambda t: {},
     ) -> list[Score]:
-        """Return a metric at each threshold, first at the headline as group `all`, then by scene."""
+        """Return the scores of a metric at each threshold: all scenes, then by scene.
+
+        The first one is that of the headline threshold, as group `all`. `value` is a function of scene index
+        and threshold.
+        """
         made: list[Score] = []
         for t in thresholds:
             values = [value(k, t) for k in range(len(self.records))]
@@ -151,7 +158,7 @@ def _exact(scenes: _Scenes) -> list[Score]:
 
 
 def _area(errors: PairErrors, values: Floats, threshold: float) -> float:
-    """Return the area of a scene. Pairs with a NaN, such as short baselines, have no share in it."""
+    """Return the area of a scene up to a threshold. Pairs with NaN, such as short baselines, are excluded."""
     kept = ~np.isnan(values)
     total = errors.weight[kept].sum() + errors.missing + errors.merged
     if not total:
@@ -173,7 +180,7 @@ def _quarter(errors: PairErrors, quarter: int) -> float:
 
 
 def _with_images(one: Score, scenes: _Scenes, errors: Sequence[PairErrors]) -> Score:
-    """Add an interval over images if the run requests it and there are too few scenes."""
+    """Return a score with an interval over images, if the run requests it and there are too few scenes."""
     if scenes.records[0].meta["cluster"] != "image" or len(scenes.names) >= STUDENT_FROM:
         return one
     values: list[float] = []
@@ -220,7 +227,7 @@ def _models(scene: PosedScene) -> int:
 
 
 def _points(scenes: _Scenes) -> list[Score]:
-    """Return what the models say of their 3D points. Scenes without such numbers have no value."""
+    """Return scores of the 3D points as stored in the models. Scenes without stored points have no value."""
     facts = [[p for p in r.meta["points"] if p is not None] for r in scenes.records]
     if not any(facts):
         return []
@@ -274,9 +281,9 @@ def _without_truth(scene: PosedScene) -> int:
 
 
 def _absolute(scenes: _Scenes) -> list[Score]:
-    """Return the areas of centre errors after a least-squares similarity.
+    """Return the areas of camera centre errors after a least-squares similarity.
 
-    If a unit is stated, thresholds are in it; else they are shares of the extent of the scene.
+    Thresholds are in the unit of the data, if it states one; else they are shares of the extent of the scene.
     """
     errors = [umeyama_centre_errors(s) for s in scenes.posed]
     images = [len(s) for s in scenes.posed]
@@ -327,8 +334,8 @@ def _colmap_absolute(scenes: _Scenes) -> list[Score]:
     unknown = [n for n, s in zip(scenes.names, scenes.posed, strict=True) if not s.position_accuracy]
     if unknown:
         raise InputError(
-            f"colmap-absolute aligns with the accuracy of the truth, which {unknown[0]} does not state; pass "
-            "`position_accuracy` in units of the truth, such as 0.001"
+            f"colmap-absolute aligns with the accuracy of the truth, which {unknown[0]} does not state; "
+            "pass `position_accuracy` in units of the truth, such as 0.001"
         )
     errors = [colmap_centre_errors(s) for s in scenes.posed]
     counts = [len(e) for e in errors]

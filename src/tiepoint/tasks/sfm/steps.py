@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps from the rules of other benchmarks to `exact`, on the same poses, as means over scenes."""
+"""Steps from the rules of other benchmarks to `exact`, on the same poses, averaged over scenes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .compare import posed_scene
 from .protocols import DEGREES, HEADLINE_DEG
 
 MAX_SECONDS = 60.0
-"""Longest expected time of the protocols that try all triples; with more, their table is omitted."""
+"""Longest expected time in seconds of protocols that try all triples; beyond it, their table is omitted."""
 Steps = list[tuple[str, float]]
 
 
 def step_tables(records: Sequence[Records]) -> list[StepTable]:
-    """Return the tables from `colmap` and the rules of the Image Matching Challenges to `exact`."""
+    """Return the tables of steps from `colmap` and the Image Matching Challenges to `exact`."""
     scenes = [posed_scene(r) for r in records]
     names = [str(r.meta["scene"]) for r in records]
     errors = [exact_errors(s) for s in scenes]
@@ -88,7 +88,7 @@ def _from_colmap(scene: PosedScene, exact: PairErrors, t: float) -> Steps:
 
 
 def _is_judged(scene: PosedScene, image: Integers) -> NDArray[np.bool_]:
-    """Return whether each image has truth or is an outlier."""
+    """Return for each image whether it has truth or is an outlier."""
     return np.concatenate([np.ones(len(scene), bool), scene.outlier])[image]
 
 
@@ -134,7 +134,10 @@ def _from_largest(
     exact: PairErrors,
     share: Callable[[PairErrors, Floats, int], float],
 ) -> Steps:
-    """Return the steps from the folded directions of one model to `exact`."""
+    """Return the steps to `exact` from a rule that uses one model and ignores the sign of translations.
+
+    `share` computes the score of errors, with a number of additional misses.
+    """
     one = exact_errors(replace(scene, models=() if model is None else (model,)))
     return [
         ("pairs: both directions, angles of degrees", share(one, _folded(one), 0)),

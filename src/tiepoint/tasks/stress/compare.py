@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare the matches of an image and its changed version with the true homography."""
+"""Compare the matches between an image and its changed version with the true homography."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Floats = NDArray[np.float64]
 MATCH_PX = 3.0
 """Largest error of a correct match, in pixels of the changed image."""
 CORNER_PX = 5.0
-"""Mean corner error at which `corner` reaches 0."""
+"""Mean corner error in pixels at which the score `corner` reaches 0."""
 
 
 def compare_pair(
     arrays: Arrays, name: str, H: Floats, size: Size, options: Any
 ) -> dict[str, int | float | bool]:
-    """Return the counts and scores of one pair. Scores that a method cannot have are NaN."""
+    """Return the counts and scores of one pair. Scores that do not apply to a method are NaN."""
     returned = "points0" in arrays or "flow" in arrays or "H" not in arrays
     empty = np.empty((0, 2))
     matches = matches_of(arrays, name) if returned else PairMatches(empty, empty)
@@ -61,7 +61,7 @@ def compare_pair(
 def correct_matches(matches: PairMatches, H: Floats, size: Size) -> int:
     """Count the matches within `MATCH_PX` of the true position.
 
-    A point of the changed image outside the original image (fill, border) has no true partner.
+    Points of the changed image that show fill or border, outside the original image, are never correct.
     """
     error = transfer_error(matches.points0, matches.points1, H, size)
     origin = project(inverse(H), matches.points1, reference=tuple(project(H, [centre(size)])[0]))

@@ -32,7 +32,7 @@ from .compare import compare_pair, transfer_error
 
 Floats = NDArray[np.float64]
 SMALLEST_PX = 32
-"""Shorter side in pixels below which an image is too small."""
+"""Shorter side in pixels below which a warning states that an image is too small."""
 
 
 class StressOptions(TaskOptions):
@@ -42,7 +42,7 @@ class StressOptions(TaskOptions):
     """Scenes to use. The default is all scenes."""
 
     levels: Annotated[tuple[float, ...], BeforeValidator(parse_list)] = ()
-    """Levels in ascending difficulty, the first without change. The default depends on the kind."""
+    """Levels of change in ascending difficulty, the first without change. The default depends on the task."""
 
     max_side: Annotated[int, Field(ge=0)] = 640
     """Longer side in pixels to which larger images are reduced; 0 keeps their size."""
@@ -65,7 +65,7 @@ class NoiseOptions(StressOptions):
 
 
 class OpenStress(BaseTaskData):
-    """Images with their changes. Each pair (image, changed image) is an item, and each scene is a unit."""
+    """Images and their changed versions. Each pair of both is an item, and each scene is a unit."""
 
     thread_safe_compare = False  # OpenCV's estimators share one random state
 
@@ -119,12 +119,12 @@ class OpenStress(BaseTaskData):
         return image if (image.shape[1], image.shape[0]) == size else resized(image, size)
 
     def _content(self, scene: str) -> list[Any]:
-        """Return what determines the pixels of the image of a scene."""
+        """Return everything that determines the pixels of a scene's image, for its content hash."""
         return [RULES, hash_file(self.images[scene]), list(self.sizes[scene])]
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """One item per image and level. The unchanged image has the same content under every kind."""
+        """One item per image and level. The unchanged image has the same content hash in all these tasks."""
         found = []
         for name, (scene, level) in self.pairs.items():
             changed: list[Any] = []
@@ -158,7 +158,7 @@ class OpenStress(BaseTaskData):
 
     @cached_property
     def data_hash(self) -> str:
-        """Hash of all images. It does not depend on the kind of change."""
+        """Hash of all images, the same for every kind of change."""
         return hash_json([[scene, self._content(scene)] for scene in self.images])
 
     def homography(self, scene: str, level: float) -> Floats:
@@ -182,7 +182,7 @@ class OpenStress(BaseTaskData):
         return {"points0": table[:, :2], "points1": table[:, 2:] + noise}
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one scene: one row per level."""
+        """Compute the result records of one scene: one row per level."""
         scene, size = unit.key, self.sizes[unit.key]
         rows = [
             compare_pair(features.arrays(name), name, self.homography(scene, level), size, self.options)
@@ -219,7 +219,7 @@ class OpenStress(BaseTaskData):
         )
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the key itself, because every case is a pair."""
+        """Return the key of a case unchanged, because every case is a pair."""
         return key if key in self.pairs else None
 
 
@@ -228,7 +228,7 @@ def _rgb(image: Image) -> Image:
 
 
 def pair_name(scene: str, kind: StressKind, level: float) -> str:
-    """Return the name of a pair: ``SCENE/tilt-30``."""
+    """Return the name of the pair of an image and a changed version, such as ``SCENE/tilt-30``."""
     return f"{scene}/{kind.name}-{level:g}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `stress/*`: means by level, and breakdown points."""
+"""Scores of `stress/*`: means by level, and breakdown points (levels at which a score halves)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DESCRIPTIONS = {
     "matching_score": "correct matches divided by the keypoints of the unchanged image",
 }
 NOT_MONOTONE = 0.05
-"""Rise of a curve above its fit from which a breakdown point alone misleads."""
+"""Smallest rise of a curve above its monotone fit at which its breakdown point gets a caution."""
 
 
 def score_levels(records: Sequence[Records], kind: StressKind) -> list[Score]:
@@ -59,7 +59,7 @@ def level_group(level: float) -> str:
 
 
 def curves_from_values(tables: Mapping[tuple[str, str], object], kind: StressKind) -> dict[str, StressCurve]:
-    """Return the curve of each metric from stored scene values, by metric and group."""
+    """Return the curve of each metric from scene values, which are stored by metric and group."""
     found: dict[str, StressCurve] = {}
     for metric in METRICS:
         prefix = "level="
@@ -89,7 +89,7 @@ def point_text(point: BreakdownPoint, kind: StressKind) -> str:
 
 
 def interval_text(curve: StressCurve, kind: StressKind) -> str:
-    """Return the interval of a breakdown point as text. Empty if it has no width or does not exist."""
+    """Return the interval of a breakdown point as text. Empty if there is none or it has no width."""
     if curve.interval is None or curve.interval == (curve.point, curve.point):
         return ""
     low, high = (point_text(point, kind) for point in curve.interval)

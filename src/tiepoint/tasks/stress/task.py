@@ -55,7 +55,7 @@ def _metrics(kind: StressKind) -> dict[str, MetricInfo]:
 
 
 class Stress(MeansOfUnits, BaseTask):
-    """Matches of an image with the same image after one kind of change, by level."""
+    """One of the tasks `stress/*`: match an image with itself after one kind of change, at several levels."""
 
     family = "pairs"
     means: ClassVar[Means] = {"corner": frozenset({"level"}), "mma": frozenset({"level"})}
@@ -93,18 +93,18 @@ class Stress(MeansOfUnits, BaseTask):
         return OpenStress(self.name, self.kind, levels, first_images(data), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores from records."""
+        """Compute the scores from the records alone."""
         self.comparison(protocol)
         return score_levels(records, self.kind)
 
     # races
 
     def unit_facts(self, opened: OpenStress) -> Mapping[str, UnitFacts]:
-        """Return the scenes."""
+        """Return the scene of every unit."""
         return {scene: UnitFacts(scene, "other") for scene in opened.images}
 
     def facts_of(self, record: Records) -> UnitFacts:
-        """Return the scene of a record."""
+        """Return the scene of a record as the properties of its unit."""
         return UnitFacts(str(record.meta["scene"]), "other")
 
     def weigh(
@@ -124,17 +124,17 @@ class Stress(MeansOfUnits, BaseTask):
         return curves_from_values(tables, self.kind)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return `corner` of each pair."""
+        """Return the score `corner` of each pair."""
         for r in records:
             yield from zip(map(str, r.meta["pairs"]), map(float, r["corner"]), strict=True)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the levels of a scene as cases, scored by `corner`."""
+        """Return the levels of a scene, scored by `corner`."""
         own = [r for r in records if r.meta["scene"] == scene]
         return pair_cases(list(self.pair_accuracy(own))) if own else None
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
-        """Return the number of matches of the pair `key`. None if its records do not have it."""
+        """Return the number of matches of the pair `key`. None if its records do not contain it."""
         for r in records:
             if key in r.meta["pairs"]:
                 return int(r["matches"][list(r.meta["pairs"]).index(key)])

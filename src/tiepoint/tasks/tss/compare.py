@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of one TSS pair with its ground truth: pixel counts under three protocols."""
+"""Compare one TSS pair with its ground truth: pixel counts under three protocols."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Sizes = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True)
 class AccuracyRule:
-    """Definition of flow accuracy: pixels that count, and when they are correct.
+    """Definition of flow accuracy: which pixels count, and when they are correct.
 
     The defaults match the tools of the TSS kit.
 
@@ -50,7 +50,10 @@ KIT_ACCURACY = AccuracyRule()
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Pixel counts of both directions (row 0: 1 to 2, row 1: 2 to 1), and flags of the processing applied."""
+    """Pixel counts of a pair in both directions, and flags of the processing applied.
+
+    Row 0 is the flow from image 1 to image 2, row 1 the reverse.
+    """
 
     columns: dict[str, NDArray[Any]]
     flipped: bool
@@ -61,7 +64,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class _State:
-    """Flows and masks during a comparison, and the processing applied until now."""
+    """Flows and masks of a pair during a comparison, and the processing applied until now."""
 
     flows: Flows
     masks: Masks | None
@@ -119,7 +122,7 @@ def compare_pair(
 
 
 def no_counts() -> dict[str, NDArray[Any]]:
-    """Return the columns of a pair that cannot be compared, with all counts 0."""
+    """Return the record columns of a pair that cannot be compared, with all counts 0."""
     return {**_no_flow(), **_no_mask()}
 
 
@@ -138,9 +141,9 @@ def _no_mask() -> dict[str, NDArray[Any]]:
 
 
 def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
-    """Return the image sizes at which the method computed its flows.
+    """Return the image sizes (height, width) at which the method computed its flows.
 
-    If only one flow exists, its target is assumed to have the same scale as its source.
+    If only one flow exists, its target is assumed to be resized like its source.
     """
     one, two = (None if f is None else (int(f.shape[0]), int(f.shape[1])) for f in flows)
     if one is None:
@@ -149,7 +152,7 @@ def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
 
 
 def full_flows(result: PairResult, truth: PairTruth) -> Flows:
-    """Return the flows of a result, resized to the true flow as in `exact`. None if missing."""
+    """Return the flows of a result at the size of the true flow, resized as in `exact`. None if missing."""
     sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
     flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
     old = _old_sizes(flows, sizes)
@@ -243,7 +246,7 @@ def _flow_columns(
 
 
 def _limits(truths: tuple[NDArray[Any], NDArray[Any]], i: int, accuracy: AccuracyRule) -> list[float]:
-    """Return the thresholds of a direction in pixels. A pixel with a larger error is wrong."""
+    """Return the thresholds in pixels for direction `i`. A pixel with a larger error is wrong."""
     both = max(truths, key=lambda t: max(t.shape[:2]))
     shape = {"target": truths[1 - i], "source": truths[i], "both": both}[accuracy.larger_side].shape
     limits = thresholds_px(shape)
@@ -259,7 +262,7 @@ def _counts(
     other: NDArray[Any],
     rule: str,
 ) -> FlowCounts:
-    """Count the pixels of one direction.
+    """Count the pixels of one flow direction against the truth.
 
     `old_other` is the size at which the method processed the target, or None for the full size.
     """

@@ -27,7 +27,7 @@ from ..options import Flag, Names
 from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
 
 DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
-"""Keys of cases and their descriptions."""
+"""Keys of the two directions of a pair, and their descriptions."""
 
 
 class TssOptions(DenseOptions):
@@ -61,16 +61,19 @@ class TssOptions(DenseOptions):
     )
 
     def of_the_readme(self) -> dict[str, Any]:
-        """Return the options of the Readme's conventions that differ from their defaults."""
+        """Return the options that the user set to conventions of the kit's Readme."""
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:
-        """Return the options that affect records. Omit `subsets`, and Readme options at their defaults."""
+        """Return the options that affect records.
+
+        Omit `subsets`, and options of the Readme at their defaults.
+        """
         return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
 class OpenTss(BaseTaskData):
-    """TSS pairs with complete ground truth. Each pair is one item (images) and one unit (ground truth)."""
+    """TSS pairs with complete ground truth. The images of a pair are an item, its ground truth is a unit."""
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         checks = ErrorCollector()
@@ -91,9 +94,13 @@ class OpenTss(BaseTaskData):
                 if not found:
                     self.pairs.append(pair)
         if problems and self.options.strict_truth:
-            raise ProblemsError(f"unusable ground truth in {data} ({ALLOW} excludes these pairs)", problems)
+            raise ProblemsError(
+                f"unusable ground truth in {data}; repair it or exclude these pairs with {ALLOW}", problems
+            )
         if not self.pairs:
-            raise ProblemsError(f"{data}: no pair has complete ground truth", problems)
+            raise ProblemsError(
+                f"{data}: no pair has complete ground truth; download the dataset again", problems
+            )
         self.warnings = excluded_pairs_notes(problems)
         if asked := self.options.of_the_readme():
             rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())
@@ -111,7 +118,7 @@ class OpenTss(BaseTaskData):
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """One unit per pair. Its definition is the ground truth and the options."""
+        """One unit per pair, defined by the ground truth and the options."""
         options = self.options.definition()
         # The key is included, because records contain the names of subset and pair.
         return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
@@ -126,7 +133,7 @@ class OpenTss(BaseTaskData):
         return self.dataset[key].images()
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return (height, width) of the ground truth of image 1 and image 2."""
+        """Return the sizes (height, width) of the ground truth of image 1 and image 2."""
         return self.dataset[item].sizes()
 
     def flow_case(self, item: str) -> tuple[str, str]:
@@ -157,13 +164,15 @@ class OpenTss(BaseTaskData):
 
 
 def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
-    """Compute the records of one pair from results that were already read.
+    """Compute the result records of one pair from results that have already been read.
 
     Unreadable ground truth raises an error with `strict_truth`. Otherwise the pair is excluded.
     """
     missing = missing_parts(result)
     if options.missing == "error" and missing:
-        raise InputError(f"{pair.key}: {'; '.join(missing)}; to accept this, pass {ALLOW}")
+        raise InputError(
+            f"{pair.key}: {'; '.join(missing)}; add the missing files, or accept this with {ALLOW}"
+        )
     src, ref = pair.names
     meta = {
         "scene": pair.key,
@@ -181,7 +190,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         truth = pair.truth(thread_workspace())
     except FormatError as e:
         if options.strict_truth:
-            raise InputError(f"{e} (ground truth; {ALLOW} excludes this pair)") from e
+            raise InputError(f"{e} (ground truth); repair the file, or exclude this pair with {ALLOW}") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
     less_than, foreground = options.compare == "less_than", options.pixels == "foreground"
@@ -204,9 +213,9 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
 
 
 def missing_parts(result: PairResult) -> list[str]:
-    """Return descriptions of the missing and corrupt parts of a pair.
+    """Return descriptions of the missing and corrupt result files of a pair.
 
-    Masks may be missing, because they are estimated from the flows.
+    Missing masks are not listed, because they are estimated from the flows.
     """
     if not result.present:
         return [NO_FOLDER]
@@ -218,7 +227,7 @@ def missing_parts(result: PairResult) -> list[str]:
 
 
 def result_warnings(truth: PairTruth, result: PairResult) -> list[list[Any]]:
-    """Return warnings about a result as [text, pixels or None]: mask values, NaN, a single mask."""
+    """Return warnings about a result as [text, number of pixels or None]: mask values, NaN, a single mask."""
     found: list[list[Any]] = []
     for name in ("mask1", "mask2"):
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):

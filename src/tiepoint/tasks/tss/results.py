@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Result files of TSS: checks and `scores.csv`."""
+"""Result files of TSS: check a folder of results, and write `scores.csv`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from .score import KIT, TssPairValues, Values, pair_table
 def tss_score_rows(
     records: Sequence[Records], protocol: str, *, use_prec: bool = False
 ) -> dict[str, list[ScoreRow]]:
-    """Return the rows of every subset: two rows per pair, then summaries over all rows and over flip 0.
+    """Return the rows of ``scores.csv`` for every subset: two rows per pair, then two summaries.
 
-    Under `tss-cpp` both directions have the label ``_1to2``, as in the tool's files. Otherwise the label of
-    the second direction is ``_2to1``. Missing values are 0 with ``missing=zero``, as in the kit. With
-    ``missing=skip`` they are None and excluded from the summaries; a flow without its opposite counts twice.
-    An undefined score makes the summary NaN under the kit's protocols and is excluded under `exact`.
+    The summaries are over all rows and over the rows with flip 0. Under `tss-cpp` both directions have the
+    label ``_1to2``, as in the tool's files. Otherwise the label of the second direction is ``_2to1``. Missing
+    values are 0 with ``missing=zero``, as in the kit. With ``missing=skip`` they are None and excluded from
+    the summaries; a flow without its opposite counts twice. An undefined score makes the summary NaN under
+    the kit's protocols and is excluded under `exact`.
     """
     table = pair_table(records, protocol)
     seg = table.pixel_accuracy if use_prec else table.iou
@@ -73,9 +74,10 @@ Weighted = Sequence[tuple[ScoreRow, int]]
 
 
 def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
-    """Return the weighted means of the rows that have a mask, and of the rows that have a flow.
+    """Return a summary row: the mean mask score, and the mean flow accuracies.
 
-    A mean is NaN if there are no rows. It is None if no row of the complete subset, `of`, has the value.
+    Rows without the value are skipped. `of` are the rows of the complete subset. A mean is NaN if there are
+    no rows, and None if no row of the complete subset has the value.
     """
     seg = _mean([(r.seg, 1) for r, _ in rows], [r.seg for r, _ in of], strict)
     means = (
@@ -144,7 +146,10 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
             for part in missing_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
         ]
         if problems:
-            raise ProblemsError(f"incomplete results in {results} (to accept them, pass {ALLOW})", problems)
+            raise ProblemsError(
+                f"incomplete results in {results}; add the missing files, or accept this with {ALLOW}",
+                problems,
+            )
     absent = [key for key in keys if key not in there]
     warnings = [missing_pairs_message(absent, len(keys))] if absent else []
     known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]
@@ -154,7 +159,10 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
 def write_subset_scores(
     unit_records: Mapping[str, Mapping[str, Records]], folder: str | Path, protocols: Sequence[str] = ()
 ) -> list[Path]:
-    """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run, under the `chosen_protocol`."""
+    """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run. Return the paths.
+
+    The protocol is the one that `chosen_protocol` selects.
+    """
     chosen = chosen_protocol(protocols)
     return write_scores_csv([by[chosen] for by in unit_records.values()], folder, protocol=chosen)
 

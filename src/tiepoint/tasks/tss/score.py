@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of TSS from the values of all pairs: by subset, over subsets, over pairs, and by flip."""
+"""Scores of TSS, computed from the values of all pairs: by subset, over subsets, over pairs, by flip."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def _accuracies(table: TssPairValues, strict: bool) -> Values:
-    """Return the flow accuracy of every pair and threshold. Average only the directions that have a flow."""
+    """Return the flow accuracy of every pair at each threshold, averaged over directions that have a flow."""
     counted = np.broadcast_to(table.counted_flow[:, :, None], table.accuracy.shape)
     return _pair_means(table.accuracy, counted & _there(table.accuracy, strict))
 
@@ -150,7 +150,7 @@ def _there(values: Values, strict: bool) -> Flags:
 
 
 def _pair_means(values: Values, there: Flags) -> Values:
-    """Return the mean of the available directions of each pair. NaN if both are missing."""
+    """Return the mean over the directions of each pair selected by `there`. NaN if both are missing."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
 
@@ -212,7 +212,8 @@ def _mean_note(
 def _rows(table: TssPairValues, protocol: str, *, use_prec: bool) -> Iterator[Score]:
     """Yield the scores of each direction of each pair.
 
-    They are the flow accuracy at the headline threshold, the IoU and, with `use_prec`, the pixel accuracy.
+    The scores are the flow accuracy at the headline threshold, the IoU and, with `use_prec`, the pixel
+    accuracy.
     """
     for i, key in enumerate(table.keys):
         if not table.listed[i]:

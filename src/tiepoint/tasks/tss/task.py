@@ -24,14 +24,14 @@ _T5 = 4
 
 
 class Tss(DenseTask):
-    """The TSS benchmark under three protocols.
+    """Task `tss`: the TSS benchmark under three protocols.
 
     * `exact`: resizing uses pixel centres, non-zero mask values are foreground, an unknown estimate is wrong,
       the consistency threshold is 2.5 % of the target's larger side, a missing flow or mask is wrong.
     * `tss-cpp`: the official C++ tool. Its ``scores.csv`` is reproduced byte for byte.
     * `tss-matlab`: an emulation of the MATLAB tool. Its `imresize` is not validated against MATLAB.
 
-    Each protocol has a separate comparison, because the protocols resize differently before counting.
+    Each protocol has its own records, because the protocols resize differently before counting.
     """
 
     name = "tss"
@@ -75,7 +75,7 @@ class Tss(DenseTask):
     }
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
-        """Open a dataset folder."""
+        """Open a dataset folder in the TSS layout."""
         return OpenTss(Path(data), options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
@@ -88,13 +88,13 @@ class Tss(DenseTask):
         return scoring.scene_curves(records, "exact")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the T5 accuracy of each direction of every pair, for the report's gallery."""
+        """Return the flow accuracy at 5 % of each direction of every pair, for the report's gallery."""
         table = scoring.pair_table(records, "exact")
         for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
             yield from ((key, float(v)) for v in both if np.isfinite(v))
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return both directions of a pair as cases, scored by T5 accuracy."""
+        """Return both directions of a pair, scored by their flow accuracy at 5 %."""
         own = [r for r in records if r.meta["scene"] == scene]
         if not own:
             return None
@@ -104,12 +104,12 @@ class Tss(DenseTask):
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
     def unit_facts(self, opened: OpenTss) -> Mapping[str, UnitFacts]:
-        """Return subset and flip of every pair."""
+        """Return the subset and the flip of every pair."""
         self.refuse_skipping(opened.options.missing)
         return {p.key: _facts(p.key, p.subset, p.flip) for p in opened.pairs}
 
     def facts_of(self, record: Records) -> UnitFacts:
-        """Return subset and flip of a pair from its records."""
+        """Return the subset and the flip of a pair from its records."""
         meta = record.meta
         self.refuse_skipping(str(meta["missing"]))
         return _facts(f"{meta['subset']}/{meta['pair']}", str(meta["subset"]), int(meta["flip"]))

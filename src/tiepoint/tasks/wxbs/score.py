@@ -17,7 +17,7 @@ from ..pairs.score import RecallCurve, count_scores, curve_scores
 
 THRESHOLDS_PX = np.arange(20)
 LOMA_THRESHOLDS = 11
-"""Number of thresholds 0, 1, …, 10 px that LoMa averages."""
+"""Number of thresholds 0, 1, …, 10 px over which LoMa averages."""
 
 
 AREA_PX = 20.0
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def score_fundamental(records: Sequence[Records], *, exact: bool) -> list[Score]:
-    """Compute the recall of epipolar distances, for each seed under `exact`."""
+    """Compute the recall from epipolar distances of clicked points, under `exact` for each seed."""
     if not records:
         return []
     repeats = min(len(r.meta["ok"]) for r in records)
@@ -41,7 +41,10 @@ def score_fundamental(records: Sequence[Records], *, exact: bool) -> list[Score]
 
 
 def score_loma(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean recall at 0, 1, …, 10 px as LoMa prints it. Pairs without F have a finite recall."""
+    """Compute the mean recall at 0, 1, …, 10 px as LoMa prints it.
+
+    Pairs without F have a recall above 0, because LoMa scores them with horizontal epipolar lines.
+    """
     if not records:
         return []
     recall = np.array([recall_curve(np.asarray(r["distance_px"]))[:LOMA_THRESHOLDS] for r in records])
@@ -92,13 +95,13 @@ def _area(distance_px: Floats) -> float:
 
 
 def _both(record: Records, rule: Any) -> Any:
-    """Average over the points of each direction, then over both directions."""
+    """Return the value of `rule` for the points of each direction, averaged over both directions."""
     side = np.asarray(record["side"])
     return np.mean([rule(np.asarray(record["distance_px"])[side == k]) for k in (0, 1)], axis=0)
 
 
 def _chance(record: Records) -> Floats:
-    """Return the recall of a uniformly random answer at every threshold."""
+    """Return the recall of uniformly random answers at every threshold."""
     side = np.asarray(record["side"])
     shares = []
     for k in (0, 1):

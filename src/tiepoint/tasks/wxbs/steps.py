@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps from the protocol `loma` to `exact`, on the same matches."""
+"""Steps from the protocol `loma` to `exact`, which change one convention at a time.
+
+All steps use the same matches.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from .score import LOMA_THRESHOLDS, recall_curve
 
 
 def loma_steps(own: Sequence[Records], last: Sequence[Records]) -> list[StepTable]:
-    """Return the mean recall after each step.
+    """Return the mean recall after each step from `loma` to `exact`.
 
     Args:
         own: Records of `loma`, in which pairs without F have the distances to horizontal lines.

@@ -34,9 +34,9 @@ Floats = NDArray[np.float64]
 TOOL = "wxbs-benchmark"
 LOMA = "loma"
 README = Estimator("opencv-f", 0.25, 0.999, 100_000, method="USAC_MAGSAC")
-"""Estimator used in the tool's README, and by LoMa."""
+"""Estimator used in the README of the WxBS benchmark and by LoMa."""
 HORIZONTAL = np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]])
-"""Fundamental matrix with horizontal epipolar lines, which LoMa scores if it finds none."""
+"""Fundamental matrix with horizontal epipolar lines, which LoMa scores if the estimation fails."""
 _LICENCE = "WxBS: images collected from the web for research; cite Mishkin et al. 2015"
 
 
@@ -82,7 +82,7 @@ class WxbsTask(PairsTask):
         return () if n == whole else (f"{n} of the {whole} pairs of WxBS {opened.options.split} are used",)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the mean recall of each pair, for galleries."""
+        """Return the mean recall of each pair, for galleries of pictures."""
         for score in self.score(records, "exact") if records else ():
             if score.group.startswith("pair="):
                 yield score.group.removeprefix("pair="), score.value
@@ -101,7 +101,10 @@ _METRICS = {
 
 
 class WxbsFundamental(WxbsTask):
-    """Fundamental matrices returned by a method or estimated from its matches, scored on clicked points."""
+    """Task `wxbs/fundamental`: fundamental matrices scored on clicked points.
+
+    A method returns a matrix, or matches from which matrices are estimated.
+    """
 
     name = "wxbs/fundamental"
     protocols: tuple[str, ...] = ("exact", TOOL, LOMA)
@@ -145,7 +148,7 @@ class WxbsFundamental(WxbsTask):
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         made = (
             score_loma(records) if protocol == LOMA else score_fundamental(records, exact=protocol == "exact")
@@ -153,7 +156,7 @@ class WxbsFundamental(WxbsTask):
         return with_protocol(made, protocol)
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the comparison of `loma`, if it was run in addition to `exact`."""
+        """Return the comparison of `loma` if it was run in addition to `exact`."""
         return (LOMA,) if {"exact", LOMA} <= set(protocols) else ()
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
@@ -161,14 +164,14 @@ class WxbsFundamental(WxbsTask):
         return loma_steps(records[LOMA], records["exact"])
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about pairs without F."""
+        """Return a warning about pairs whose estimation of F failed."""
         return without_model(records, "F under some seed; recall 0")
 
 
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
     """Return the fundamental matrix that the method provides, or matrices estimated from its matches.
 
-    The protocol of the tool computes one estimate, and `exact` computes one per seed.
+    The benchmark's own protocol needs one estimate; `exact` needs one for each seed.
     """
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)
@@ -196,7 +199,7 @@ def _epipolar_distances(corrs: Floats, F: Floats) -> Floats:
 
 
 class WxbsPoints(PointsTask, WxbsTask):
-    """Transfer of clicked points from each image to the other."""
+    """Task `wxbs/points`: transfer clicked points from each image to the other."""
 
     name = "wxbs/points"
     options = WxbsOptions
@@ -215,7 +218,7 @@ class WxbsPoints(PointsTask, WxbsTask):
         return True
 
     def comparison(self, protocol: str) -> str:
-        """Return `exact`, because both protocols score the same distances."""
+        """Return the name of the comparison, `exact`: both protocols score the same distances."""
         super().comparison(protocol)
         return "exact"
 
@@ -236,7 +239,7 @@ class WxbsPoints(PointsTask, WxbsTask):
         return Records("pair", made, {**pair_facts(there[0].pair), "sizes": sizes, "ok": ok, "matches": None})
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return with_protocol(score_points(records, exact=protocol == "exact"), protocol)
 

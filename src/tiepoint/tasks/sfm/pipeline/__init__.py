@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reconstruction pipeline of `sfm/reconstruct`: matches, database, COLMAP in a child process, views."""
+"""The pipeline of `sfm/reconstruct`: matches, database, COLMAP in a child process, pictures."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Program of the child process that calls COLMAP: ``python child.py JOB.json``.
 
-It imports nothing of tiepoint, so that its peak memory is that of COLMAP. The job names a stage: `match` or
-`reconstruct`. The program writes ``result.json`` next to the job as its last step.
+It imports nothing of tiepoint, so that its peak memory is that of COLMAP. The job file names a stage: `match`
+or `reconstruct`. As its last step, the program writes ``result.json`` next to the job file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 MAX_POINTS = 3000
-"""Number of 3D points of a model that are kept for pictures."""
+"""Maximum number of a model's 3D points that are stored for pictures."""
 _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends (Linux only)."""
+    """Make the kernel kill this process when its parent process ends (Linux only)."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -33,14 +33,17 @@ def die_with_parent(parent: int) -> None:
 
 @contextlib.contextmanager
 def timed(seconds: dict[str, list[float]], stage: str) -> Iterator[None]:
-    """Add wall time and CPU time of a stage, in seconds."""
+    """Measure the wall time and CPU time of the context, and add them in seconds to `seconds[stage]`."""
     wall, cpu = time.perf_counter(), time.process_time()
     yield
     seconds[stage] = [time.perf_counter() - wall, time.process_time() - cpu]
 
 
 def match(job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Match the descriptors in the database with COLMAP's matcher, without verification."""
+    """Match the descriptors in the database with COLMAP's matcher, without verification.
+
+    Return the result.
+    """
     import pycolmap
 
     options = pycolmap.FeatureMatchingOptions()
@@ -56,7 +59,7 @@ def match(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def verify(job: dict[str, Any]) -> None:
-    """Verify all matches in the database."""
+    """Verify all matches in the database geometrically."""
     import pycolmap
 
     two_view = pycolmap.TwoViewGeometryOptions()
@@ -95,7 +98,7 @@ def mapper_options(job: dict[str, Any]) -> Any:
 
 
 def set_options(options: Any, given: dict[str, Any]) -> None:
-    """Set options by dotted names. The type of a value is that of the option."""
+    """Set options by dotted names. Each value is converted to the type of its option."""
     for name, value in given.items():
         *path, last = name.split(".")
         place = options
@@ -105,7 +108,7 @@ def set_options(options: Any, given: dict[str, Any]) -> None:
 
 
 def reconstruct(job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Verify the matches unless they are verified already. Run the mapper; write models to `folder`."""
+    """Verify the matches if necessary, run the mapper, and write models to `folder`. Return the result."""
     import pycolmap
 
     seconds: dict[str, list[float]] = {}
@@ -146,7 +149,7 @@ def reconstruct(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def main(path: str) -> None:
-    """Run the job in a file."""
+    """Run the job that a job file describes."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     die_with_parent(job["parent"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process

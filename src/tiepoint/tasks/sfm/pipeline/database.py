@@ -16,7 +16,7 @@ from ....geometry.similarity import load_pycolmap
 from .matches import SceneMatches
 
 CENTRE = 0.5
-"""Position of the centre of the first pixel in COLMAP. It is added to keypoints exactly here."""
+"""Position of the centre of the first pixel in COLMAP. It is added to keypoints only in this module."""
 
 
 def write_database(
@@ -27,13 +27,13 @@ def write_database(
 ) -> None:
     """Write a new database. Images are numbered from 1 in the order of `cameras`, which is sorted by name.
 
-    The order decides the initial pair of the mapper. Images with equal cameras share one.
+    The order affects which initial pair the mapper chooses. Images with equal cameras share one camera.
     """
     pycolmap = load_pycolmap()
     if path.exists():
-        raise InputError(f"{path} exists; COLMAP would add to it")
+        raise InputError(f"{path} exists, and COLMAP would add to it; choose a new path")
     if list(cameras) != sorted(cameras):
-        raise ValueError("images of a database must be sorted by name; sort `cameras`")
+        raise ValueError("cameras: images of a database must be sorted by name; sort them")
     matches.check(str(path))
     with pycolmap.Database.open(path) as database:
         known: dict[SceneCamera, tuple[int, int]] = {}
@@ -70,7 +70,7 @@ def _write_camera(pycolmap: Any, database: Any, camera: SceneCamera, number: int
 
 
 def read_matches(path: Path, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return the matched rows of each pair of images."""
+    """Return for each pair of images its matched keypoint rows (m, 2)."""
     found = []
     with load_pycolmap().Database.open(path) as database:
         for i, j in pairs.tolist():

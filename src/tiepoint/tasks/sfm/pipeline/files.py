@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write cached databases and models so that COLMAP's own programs open them."""
+"""Write cached databases and models as files that COLMAP's own programs can open."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .mapping import DATABASE, MODEL, cached_stage, write_files
 
 
 def write_models(records: Sequence[Records], folder: Path) -> list[Path]:
-    """Write database and models of each scene and seed. Seeds that failed have no files.
+    """Write the database and the models of each scene and seed. Seeds that failed have no files.
 
     Raises:
-        InputError: A stage is no longer cached.
+        InputError: A database or model is no longer cached, or no seed has a model.
     """
     written: list[Path] = []
     for record in records:
@@ -38,5 +38,7 @@ def write_models(records: Sequence[Records], folder: Path) -> list[Path]:
         if models.is_dir():
             models.rename(target / "sparse")
     if not written:
-        raise InputError("no seed of this run has a model; there is nothing to export")
+        raise InputError(
+            "no seed of this run has a model, so nothing can be exported; check the run's warnings"
+        )
     return written

@@ -22,7 +22,11 @@ _LOG_CHARS = 300
 
 @dataclass(frozen=True)
 class ChildResult:
-    """Result of a child process. `failure` says why there is no `found`; `crashed` if a signal ended it."""
+    """Result of a child process.
+
+    `found` is the content of ``result.json``. If it is missing, `failure` states why. `crashed` is set if a
+    signal ended the process.
+    """
 
     found: dict[str, Any]
     peak_mib: float
@@ -31,9 +35,9 @@ class ChildResult:
 
 
 def run_child(stage: str, job: dict[str, Any], folder: Path, limit_s: float) -> ChildResult:
-    """Run a stage in a new process and wait for it. `folder` receives its files.
+    """Run a stage in a new process and wait for it. `folder` receives the files that it writes.
 
-    The process is killed after `limit_s` seconds, and if this process is interrupted or ends.
+    The process is killed after `limit_s` seconds. It is also killed if this process is interrupted or ends.
     """
     path = folder / "job.json"
     path.write_text(
@@ -61,7 +65,10 @@ def run_child(stage: str, job: dict[str, Any], folder: Path, limit_s: float) -> 
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, float, bool]:
-    """Return wait status, peak memory in MiB, and whether the process was killed at the limit."""
+    """Wait for a process.
+
+    Return its wait status, its peak memory in MiB, and whether it was killed at the limit.
+    """
     end, pause, late, pid = time.monotonic() + limit_s, _POLL_S[0], False, 0
     peak_mib = 0.0
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One reconstruction of a scene with one seed: verification and mapping by COLMAP, cached by their keys."""
+"""Reconstruct a scene with one seed: verification and mapping by COLMAP, cached by their keys."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .matches import SceneMatches
 REVISION = 1
 """Version of verified databases and models in the cache."""
 DATABASE, MODEL = "sfm-verified", "sfm-model"
-"""Names of the cached stages."""
+"""Names of the cached stages: verified database and models."""
 _RESULT, _FILE = "result.json", "database.db"
 
 
 @dataclass(frozen=True)
 class MapperSettings:
-    """Mapper, its options that differ from the defaults, seed, and time limit in seconds."""
+    """Settings of the mapper: its kind, changed options, seed, and time limit in seconds."""
 
     mapper: str
     seed: int
@@ -43,11 +43,11 @@ class MapperSettings:
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """Models of a scene with one seed, and what COLMAP reported.
+    """Models of a scene for one seed, and what COLMAP reported.
 
     `found` has `seconds` (wall, CPU) by stage, `inliers` of each pair, `points` of each model for pictures,
-    `options` of the mapper and `peak_mib`. `failure` says why there is no model. `keys` are those of the
-    cached stages.
+    `options` of the mapper and `peak_mib`. `failure` states why there is no model. `keys` are the cache keys
+    of both stages.
     """
 
     models: tuple[Poses, ...]
@@ -57,7 +57,7 @@ class Reconstruction:
 
 
 class _ChildError(Exception):
-    """Carries the result of a child that failed out of the cache."""
+    """Raised inside a cached computation to return the result of a failed child without caching it."""
 
     def __init__(self, result: ChildResult) -> None:
         super().__init__(result.failure)
@@ -65,7 +65,7 @@ class _ChildError(Exception):
 
 
 def colmap_build() -> list[str]:
-    """Return version and build of pycolmap, on which all bits depend."""
+    """Return the version and build of pycolmap, on which the exact result depends."""
     pycolmap = load_pycolmap()
     return [str(pycolmap.__version__), str(getattr(pycolmap, "COLMAP_build", ""))]
 
@@ -73,9 +73,9 @@ def colmap_build() -> list[str]:
 def reconstruct(
     cameras: Mapping[str, SceneCamera], matches: SceneMatches, settings: MapperSettings
 ) -> Reconstruction:
-    """Verify the matches and map the scene, in a child process. A process that crashes is started once more.
+    """Verify the matches and map the scene in a child process. A crashed process is started once more.
 
-    Other options of the mapper use the cached verification.
+    The verified matches are cached separately, so that runs with other mapper options reuse them.
     """
     shown = [[name, c.model, c.size, c.params, c.source] for name, c in cameras.items()]
     verified = [REVISION, matches.key(), shown, settings.seed, colmap_build()]
@@ -109,7 +109,7 @@ def _run(
     settings: MapperSettings,
     verified: list[Any],
 ) -> Arrays | ChildResult:
-    """Return the files of the models and the report of the child, or its result if it failed."""
+    """Run both stages once. Return the model files with the child's report, or its result if it failed."""
     known = cached_stage(DATABASE, verified)
     with scratch_folder() as name:
         folder = Path(name)
@@ -161,7 +161,7 @@ def cached_stage(name: str, key: Any) -> Arrays | None:
 
 
 def write_files(arrays: Arrays, folder: Path) -> list[Path]:
-    """Write the files of a cached stage below a folder, without the report of the child."""
+    """Write the files of a cached stage below a folder, without the child's report. Return their paths."""
     written = []
     for name, content in arrays.items():
         if name == _RESULT:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Match the images of a scene from the cached features of a method. Matches are cached by their key."""
+"""Match the images of a scene from the cached features of a method. Matches are cached as well."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def match_images(
     similar: int | None,
     limit_s: float,
 ) -> SceneMatches:
-    """Match the features of single images. `keys` are their items; `pairs` is None for similar images."""
+    """Match the images of a scene by their own features.
+
+    `keys` are the items of the images. `pairs` are the image pairs to match; if None, each image is matched
+    with its `similar` most similar images.
+    """
     found = [features.arrays(key) for key in keys]
     if pairs is None:
         means = [mean_descriptor(np.asarray(a["values"]), features.distance) for a in found]
@@ -88,7 +92,7 @@ def _by_colmap(
     pairs: NDArray[np.int64],
     limit_s: float,
 ) -> SceneMatches:
-    """Match by COLMAP's matcher in a child process."""
+    """Match descriptors by COLMAP's matcher in a child process. Return the matches of the given pairs."""
     names = list(cameras)
     with scratch_folder() as name:
         folder = Path(name)
@@ -109,7 +113,10 @@ def _by_colmap(
 def merge_matches(
     images: int, pairs: NDArray[np.int64], keys: Sequence[str], features: Features, merge_px: float
 ) -> SceneMatches:
-    """Return the matches of a pair matcher between common keypoints. `keys` are the items of the pairs."""
+    """Return the matches of a pair matcher, with points nearer than `merge_px` merged to common keypoints.
+
+    `keys` are the items of the image pairs.
+    """
     matched = {}
     for (i, j), key in zip(pairs.tolist(), keys, strict=True):
         found = matches_of(features.arrays(key), key)
@@ -128,7 +135,7 @@ def merge_matches(
 
 
 def check_pycolmap_options(mapper: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return options of the mapper with the type of their defaults.
+    """Convert mapper options given as text to the types of their defaults.
 
     Raises:
         InputError: The mapper has no option of this name, or a value has another type.
@@ -142,7 +149,7 @@ def check_pycolmap_options(mapper: str, given: Mapping[str, str]) -> dict[str, A
             place = getattr(place, part, None) if not part.startswith("_") else None
         if not isinstance(place, bool | int | float):
             raise InputError(
-                f"option mapper_options: the {mapper} mapper has no number {name!r}; see "
+                f"option mapper_options: the {mapper} mapper has no numeric option {name!r}; see "
                 f"pycolmap.{kind.__name__}"
             )
         try:
@@ -152,6 +159,6 @@ def check_pycolmap_options(mapper: str, given: Mapping[str, str]) -> dict[str, A
                 found[name] = type(place)(text)
         except (KeyError, ValueError):
             raise InputError(
-                f"option mapper_options: {name} is {text!r}; expected a value like {place!r}"
+                f"option mapper_options: {name} is {text!r}; write a value like {place!r}"
             ) from None
     return found

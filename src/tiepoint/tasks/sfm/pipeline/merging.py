@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common keypoints for the matches of pair matchers, whose points differ from pair to pair."""
+"""Merge the points of a pair matcher, which differ from pair to pair, to common keypoints."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Ints = NDArray[np.int64]
 
 
 def merge_points(points: Floats, radius: float) -> tuple[Floats, Ints]:
-    """Return common points (k, 2), and for each point (n, 2) the row of its common point.
+    """Merge nearby points. Return the common points (k, 2), and the row of each point's common point (n,).
 
-    Points are visited in order. A point that no earlier one has taken becomes a common point and takes all
-    free points within `radius`. With radius 0 equal points are joined.
+    Points are visited in order. A point that is still free becomes a common point and takes all free points
+    within `radius`. With radius 0 only equal points are merged.
 
     >>> common, row = merge_points(np.array([[0.0, 0], [5, 0], [1, 0], [1.9, 0]]), 1.0)
     >>> common.tolist(), row.tolist()
@@ -45,7 +45,10 @@ def merged_matches(
     matched: Mapping[tuple[int, int], tuple[Floats, Floats]],
     merge_px: float,
 ) -> SceneMatches:
-    """Return matches between common keypoints. `matched` has the points in both images of each pair."""
+    """Return matches between common keypoints.
+
+    `matched` has the matched points in both images of each pair.
+    """
     parts: dict[int, list[Floats]] = {i: [np.empty((0, 2))] for i in range(images)}
     for i, j in pairs.tolist():
         first, second = matched[i, j]

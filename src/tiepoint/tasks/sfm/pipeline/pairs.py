@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choose the pairs of images that are matched: all, those in a file, or those of similar images."""
+"""Select the image pairs to match: all pairs, those in a file, or those of similar images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ....formats.file_io import read_lines
 from ....formats.image.reader import read_image
 
 MANY_IMAGES = 60
-"""Number of images up to which all pairs are matched unless the user chooses."""
+"""Largest number of images for which all pairs are matched by default."""
 ALL = "all"
 _SIMILAR = re.compile(r"similar:(?P<most>[1-9][0-9]*)")
 
@@ -30,16 +30,16 @@ def similar_count(option: str | None) -> int | None:
 
 
 def listed_pairs(scene: ImageScene, option: str | None) -> NDArray[np.int64] | None:
-    """Return the pairs (p, 2) of a scene, i < j, sorted. None if they depend on descriptors.
+    """Return the image pairs (p, 2) of a scene, i < j, sorted. None if they depend on descriptors.
 
     Raises:
-        InputError: The scene is too large for all pairs, or the file of pairs has other names.
+        InputError: The scene is too large for all pairs, or the file of pairs has unknown image names.
     """
     count = len(scene.images)
     if option is None and count > MANY_IMAGES:
         raise InputError(
-            f"{scene.name} has {count} images, which are {count * (count - 1) // 2} pairs; choose with "
-            "`pairs`: similar:20, a file with two image names a line, or all"
+            f"{scene.name} has {count} images, which are {count * (count - 1) // 2} pairs; set `pairs` to "
+            "similar:20, to a file with two image names per line, or to all"
         )
     if similar_count(option) is not None:
         return None
@@ -49,7 +49,7 @@ def listed_pairs(scene: ImageScene, option: str | None) -> NDArray[np.int64] | N
 
 
 def _pairs_of_file(scene: ImageScene, path: Path) -> NDArray[np.int64]:
-    """Read two names a line. A name may start with the name of the scene."""
+    """Read image pairs from a file with two names per line. A name may start with the name of the scene."""
     if not path.is_file():
         raise InputError(f"pairs={path}: the file does not exist; pass all, similar:K or a file of pairs")
     place = {name: i for i, name in enumerate(scene.images)}
@@ -61,14 +61,18 @@ def _pairs_of_file(scene: ImageScene, path: Path) -> NDArray[np.int64]:
         if not names or line.startswith("#"):
             continue
         if len(names) != 2:
-            raise FormatError(path, f"expected two image names, found {len(names)} fields", line=number)
+            raise FormatError(
+                path,
+                f"expected two image names, found {len(names)} fields; write one pair per line",
+                line=number,
+            )
         rows = [place.get(name) for name in names]
         if rows[0] is None or rows[1] is None:
             others += 1
             unknown = names[0] if rows[0] is None else names[1]
             continue
         if rows[0] == rows[1]:
-            raise FormatError(path, f"pairs {names[0]} with itself", line=number)
+            raise FormatError(path, f"{names[0]} is paired with itself; remove the line", line=number)
         found.add((min(rows[0], rows[1]), max(rows[0], rows[1])))
     if not found:
         if others:
@@ -78,7 +82,10 @@ def _pairs_of_file(scene: ImageScene, path: Path) -> NDArray[np.int64]:
 
 
 def mean_descriptor(values: NDArray[np.generic], distance: str) -> NDArray[np.float64]:
-    """Return the mean descriptor of an image; of bits their share minus one half. Zero if empty."""
+    """Return the mean descriptor of an image: for bits, their share minus one half.
+
+    Zero without descriptors.
+    """
     if distance == "hamming":
         bits = np.unpackbits(np.ascontiguousarray(values, np.uint8), axis=1)
         return bits.mean(axis=0) - 0.5 if len(bits) else np.zeros(bits.shape[1])
@@ -88,7 +95,7 @@ def mean_descriptor(values: NDArray[np.generic], distance: str) -> NDArray[np.fl
 
 
 def similar_pairs(means: Sequence[NDArray[np.float64]], most: int) -> NDArray[np.int64]:
-    """Return the pairs of each image with the `most` images of highest cosine between mean descriptors.
+    """Return the pairs of each image with the `most` images whose mean descriptors have the highest cosine.
 
     >>> similar_pairs([np.array([1.0, 0]), np.array([1.0, 0.1]), np.array([0.0, 1])], 1).tolist()
     [[0, 1], [1, 2]]
@@ -106,7 +113,7 @@ def similar_pairs(means: Sequence[NDArray[np.float64]], most: int) -> NDArray[np
 
 
 def pairs_by_colmap_sift(scene: ImageScene, most: int) -> NDArray[np.int64]:
-    """Return the pairs of similar images for pair matchers, which have no descriptors of single images."""
+    """Return the pairs of images similar by COLMAP's SIFT, for methods without descriptors of an image."""
 
     def mean(name: str) -> Callable[[], Mapping[str, NDArray[np.float64]]]:
         def make() -> Mapping[str, NDArray[np.float64]]:

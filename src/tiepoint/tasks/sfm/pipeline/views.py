@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cameras and points of a reconstruction for pictures, true and estimated, and the worst image of a scene."""
+"""Cameras and points of a reconstruction for pictures, and the worst image of each scene."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..protocols import HEADLINE_DEG
 Floats = NDArray[np.float64]
 MIN_ALIGNED = 3
 MIN_INLIERS = 15
-"""Verified matches from which COLMAP uses a pair of images (`min_num_matches`)."""
+"""Number of verified matches from which COLMAP uses a pair of images (`min_num_matches`)."""
 _UP = {**dict.fromkeys((1, 2), (1, -1)), **dict.fromkeys((3, 4), (1, 1))}
 _UP |= {**dict.fromkeys((5, 6), (0, -1)), **dict.fromkeys((7, 8), (0, 1))}
 """Axis of the stored image that points up when it is shown, and its sign, by EXIF orientation."""
 _OUTLIER = 3.0
-"""Cameras farther than this many medians from their true places do not decide the alignment."""
+"""Cameras with an error above this multiple of the median do not affect the alignment."""
 
 
 def scene_views(records: Sequence[Records]) -> list[SceneView]:
-    """Return the view of each scene, of its first seed with a model."""
+    """Return one view per scene, from its first seed with a model."""
     chosen: dict[str, Records] = {}
     for record in records:
         scene = str(record.meta["scene"])
@@ -42,7 +42,7 @@ def _models(record: Records) -> int:
 
 
 def scene_view(record: Records) -> SceneView:
-    """Return the view of one record."""
+    """Return the view of the scene and seed of one record."""
     names = record.meta["names"]
     true = _cameras(record, TRUTH)
     found = [(_cameras(record, k), _cloud(record, k)) for k in range(_models(record))]
@@ -89,7 +89,7 @@ def _cloud(record: Records, model: int) -> Floats:
 
 
 def _alignment(cameras: Placed, true: Placed) -> Similarity | None:
-    """Return the similarity to the truth, in least squares, then again without the cameras far away."""
+    """Return the least-squares similarity from estimated to true cameras, fitted again without outliers."""
     common = [i for i in cameras if i in true]
     if len(common) < MIN_ALIGNED:
         return None
@@ -111,9 +111,9 @@ def _moved(cameras: Placed, cloud: Floats, fit: Similarity | None) -> tuple[Plac
 
 
 def _upright(cameras: Sequence[tuple[Floats, int]]) -> Floats:
-    """Return the rotation (3, 3) to a frame in which z is up and y the mean viewing direction.
+    """Return the rotation (3, 3) to a frame in which z points up and y is the mean viewing direction.
 
-    `cameras` have rotations from world to camera, and EXIF orientations of their images.
+    `cameras` are (rotation from world to camera, EXIF orientation of the image).
     """
     if not cameras:
         return np.eye(3)
@@ -129,7 +129,7 @@ def _upright(cameras: Sequence[tuple[Floats, int]]) -> Floats:
 
 
 def worst_images(records: Sequence[Records]) -> list[WorstImage]:
-    """Return the worst image of each scene: by its area over seeds, without truth by failed pairs."""
+    """Return the worst image of each scene: by its area over seeds, or by its failed pairs without truth."""
     made = []
     for scene in dict.fromkeys(str(r.meta["scene"]) for r in records):
         own = [r for r in records if r.meta["scene"] == scene]
@@ -150,13 +150,13 @@ def worst_images(records: Sequence[Records]) -> list[WorstImage]:
 
 
 def _mean_pairs(records: Sequence[Records]) -> list[list[float]]:
-    """Return (i, j, matches, verified matches) of each pair; the last is the mean over seeds."""
+    """Return [i, j, matches, verified matches] of each image pair. Verified matches are a mean over seeds."""
     table = np.array([r.meta["pairs"] for r in records], np.float64).reshape(len(records), -1, 4)
     return [[int(v) for v in p[:3]] + [float(p[3])] for p in table.mean(axis=0)]
 
 
 def _areas(record: Records) -> Floats:
-    """Return the area of each true image: the mean over its pairs of what a pair adds to the score."""
+    """Return the area score of each true image, averaged over the pairs that contain the image."""
     scene = posed_scene(record)
     errors = exact_errors(scene)
     total = np.zeros(len(scene))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `sfm/poses`: score finished reconstructions."""
+"""Task `sfm/poses`: score the camera poses of finished reconstructions."""

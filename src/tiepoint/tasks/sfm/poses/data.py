@@ -26,7 +26,7 @@ from ...options import Names, TaskOptions
 from ..protocols import CENTRES
 
 MANY_IMAGES = 200
-"""Images of a scene above which the time of the protocols that try all triples is stated first."""
+"""Number of images of a scene above which a warning states the time of protocols that try all triples."""
 
 
 TRUTH_OF_SFM = (
@@ -65,7 +65,7 @@ class PosesOptions(TaskOptions):
 
 
 class OpenPoses(BaseTaskData):
-    """True scenes of a folder or file. Each scene is a unit; there is nothing to run a method on."""
+    """True scenes of a folder or file. Each scene is a unit. Methods do not run on this data."""
 
     def __init__(self, scenes: Sequence[TrueScene], options: PosesOptions) -> None:
         self.options = options
@@ -86,7 +86,7 @@ class OpenPoses(BaseTaskData):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """No inputs of methods."""
+        """Empty, because methods do not run on this task."""
         return ()
 
     @cached_property
@@ -101,7 +101,7 @@ class OpenPoses(BaseTaskData):
         return hash_json([scene.definition() for scene in self.scenes])
 
     def protocol_warnings(self, protocols: Sequence[str]) -> list[str]:
-        """Return the expected time of protocols that try all triples of more than 200 images."""
+        """Return warnings with the expected time of protocols that try all triples of over 200 images."""
         words = []
         for protocol in (p for p in protocols if p in CENTRES):
             count = len(THRESHOLDS_2024 if protocol == "imc2024" else THRESHOLDS_2025)
@@ -116,9 +116,13 @@ class OpenPoses(BaseTaskData):
         return words
 
     def read_item(self, key: str) -> Any:
-        """Raise an error: there are no inputs of methods."""
-        raise InputError("sfm/poses has no inputs for methods")
+        """Raise an error, because methods do not run on this task."""
+        raise InputError(
+            "sfm/poses has no inputs for methods; score finished reconstructions with `tiepoint score`"
+        )
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Raise an error: records come from result files."""
-        raise InputError("sfm/poses has no inputs for methods")
+        """Raise an error, because records are read from result files."""
+        raise InputError(
+            "sfm/poses has no inputs for methods; score finished reconstructions with `tiepoint score`"
+        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `sfm/poses`: compare the camera poses of finished reconstructions with the true ones."""
+"""Task `sfm/poses`: compare the camera poses of finished reconstructions with the true poses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _degrees(words: str) -> Any:
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Choose the areas at all thresholds and what was registered; under other rules their own scores."""
+    """Return the columns of a narrow table: areas and registration, or the scores of another protocol."""
     wanted: list[Column] = [("auc", f"threshold_deg={t:g}") for t in DEGREES]
     wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [
@@ -48,7 +48,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class SfmPoses(BaseTask):
-    """Poses of reconstructions under `exact` and seven rules of other benchmarks.
+    """Task `sfm/poses`: poses of reconstructions under `exact` and seven rules of other benchmarks.
 
     Records contain the true and the estimated poses, so every protocol is scored from the same records.
     """
@@ -146,21 +146,21 @@ class SfmPoses(BaseTask):
         return self.open_scenes(read_truth(Path(data)), options)
 
     def open_scenes(self, scenes: Sequence[TrueScene], options: Mapping[str, Any]) -> OpenPoses:
-        """Open true scenes that were read or given as arrays."""
+        """Open true scenes that have already been read, or that are given as arrays."""
         return OpenPoses(scenes, self.options.parse(self.name, options))
 
     def comparison(self, protocol: str) -> str:
-        """Return `exact`: all protocols score the same poses."""
+        """Return the name of the comparison, `exact`: all protocols score the same poses."""
         super().comparison(protocol)
         return "exact"
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return the warnings of reading, of names, of missing images and of inverted poses."""
+        """Return warnings about result files, image names, missing images and inverted poses."""
         return list(dict.fromkeys(str(w) for r in records for w in r.meta["warnings"]))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
@@ -175,13 +175,13 @@ class SfmPoses(BaseTask):
         )
 
     def for_family(self, data: Any, family: str) -> TaskData:
-        """Return the data; no family of methods fits."""
+        """Return the data unchanged, because methods do not run on this task."""
         return data
 
     # result files
 
     def result_folders(self, results: Path, opened: OpenPoses) -> dict[str, Path]:
-        """Return the files or folders of methods by their names."""
+        """Return the file or folder of each method by the method's name."""
         return result_methods(results, [s.name for s in opened.scenes])
 
     def result_hashes(self, folder: Path, records: Sequence[Records]) -> dict[str, str]:

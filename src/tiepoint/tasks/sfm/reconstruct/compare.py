@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of a reconstruction: poses as in `sfm/poses`, and what the pipeline reported."""
+"""Records of a reconstruction: the poses as in `sfm/poses`, and what the pipeline reported."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def compare_reconstruction(
     merge_px: float | None,
     orientations: Mapping[str, int] | None = None,
 ) -> Records:
-    """Return the records of one scene and seed. Without truth, the first model numbers its images.
+    """Return the records of one scene and seed. Without truth, images are numbered as in the first model.
 
-    `orientations` has the EXIF orientation of images that are not upright.
+    `orientations` has the EXIF orientation of each image that is not upright.
     """
     estimate = EstimatedScene(made.models, found=True)
     true = scene.truth or _without_truth(scene.name)
@@ -64,7 +64,7 @@ def compare_reconstruction(
     words = [] if scene.truth is None else [w for w in meta["warnings"] if made.models or "no regis" not in w]
     if made.failure:
         words.append(
-            f"{scene.name}, seed {settings.seed}: {made.failure}; without a model every pair is a miss"
+            f"{scene.name}, seed {settings.seed}: {made.failure}; there is no model, so every pair is a miss"
         )
     elif not made.models:
         words.append(f"{scene.name}, seed {settings.seed}: COLMAP found no model; every pair is a miss")
@@ -73,7 +73,7 @@ def compare_reconstruction(
 
 
 def _seconds(matches: SceneMatches, found: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return wall time and CPU time by stage."""
+    """Return the wall time and CPU time in seconds of each stage."""
     seconds = {stage: [float(s) for s in two] for stage, two in found.get("seconds", {}).items()}
     if math.isfinite(matches.seconds[0]):
         seconds["matching"] = list(matches.seconds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of `sfm/reconstruct`: images of scenes, and the reconstructions of each seed."""
+"""Data of `sfm/reconstruct`: items are images or image pairs, units are scenes with a seed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _settings(value: Any) -> tuple[str, ...]:
     parts = tuple(str(part) for part in parse_list(value))
     wrong = next((part for part in parts if "=" not in part), None)
     if wrong is not None:
-        raise ValueError(f"mapper_options: expected NAME=VALUE separated by commas, found {wrong!r}")
+        raise ValueError(f"mapper_options: found {wrong!r}; write NAME=VALUE, separated by commas")
     return tuple(sorted(parts))
 
 
@@ -56,17 +56,20 @@ class ReconstructOptions(PosesOptions):
     """Number of seeds of verification and mapping; a score is the mean over them."""
 
     intrinsics: Literal["auto", "given", "estimated"] = "auto"
-    """Intrinsics that the data states, or estimated from EXIF; auto estimates those that are missing."""
+    """Use the intrinsics that the data states (given), or estimate them from EXIF (estimated); auto estimates
+    only missing ones.
+    """
 
     pairs: Word | None = None
-    """Pairs of images to match: all, similar:K or a file with two names a line. The default is all, up to 60
-    images."""
+    """Pairs of images to match: all, similar:K or a file with two names per line. The default is all, up to
+    60 images.
+    """
 
     merge_px: Annotated[float, Field(ge=0)] = 2.0
     """Distance in pixels within which points of a pair matcher become one keypoint; 0 joins equal points."""
 
     mapper_options: Annotated[tuple[str, ...], BeforeValidator(_settings)] = ()
-    """Numbers of the mapper's options as NAME=VALUE, separated by commas, such as min_num_matches=30."""
+    """Numeric options of the mapper as NAME=VALUE, separated by commas, such as min_num_matches=30."""
 
     time_limit_s: Annotated[float, Field(gt=0)] = 3600.0
     """Seconds after which a seed of a scene counts as failed."""
@@ -74,7 +77,7 @@ class ReconstructOptions(PosesOptions):
 
 @dataclass(frozen=True)
 class _Work:
-    """One unit: a scene and a seed."""
+    """What one unit computes: the reconstruction of a scene with a seed."""
 
     scene: ImageScene
     seed: int
@@ -109,7 +112,7 @@ class OpenReconstruct(BaseTaskData):
 
     @cached_property
     def item_keys(self) -> Mapping[str, tuple[str, ...]]:
-        """Item of each image, by scene. The suffix of a file is omitted if the rest is unique."""
+        """Item keys of each scene's images, without the file extension if the rest of the name is unique."""
         found = {}
         for scene in self.scenes.values():
             short = [image_key(name) for name in scene.images]
@@ -142,11 +145,11 @@ class OpenReconstruct(BaseTaskData):
         }
 
     def scene_items(self, scene: ImageScene) -> tuple[str, ...]:
-        """Return the items from which a scene is reconstructed."""
+        """Return the items from which a scene is reconstructed: its images."""
         return self.item_keys[scene.name]
 
     def matching_settings(self, scene: ImageScene) -> list[Any]:
-        """Return the settings of matching that are part of a unit's definition."""
+        """Return the settings of matching that are part of a unit's cache key."""
         pairs = self.pairs[scene.name]
         return [self.options.pairs if pairs is None else pairs.tolist()]
 
@@ -175,7 +178,7 @@ class OpenReconstruct(BaseTaskData):
         return read_image(scene.images[name])
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> Mapping[str, Any]:
-        """Return the settings of the matcher, which is applied to the features of the method."""
+        """Return the settings of the matcher that is applied to the method's features."""
         return {"matcher": meta["matcher_config"]} if "matcher_config" in meta else {}
 
     def matches(self, scene: ImageScene, features: Features) -> SceneMatches:
@@ -191,11 +194,14 @@ class OpenReconstruct(BaseTaskData):
 
     @property
     def merge_px(self) -> float | None:
-        """Distance within which points are merged. None if keypoints are those of images."""
+        """Distance in pixels within which points are merged.
+
+        None if the method has keypoints of single images.
+        """
         return None
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Reconstruct a scene with one seed."""
+        """Reconstruct a scene with one seed and return its result records."""
         work, o = self._work[unit.key], self.options
         cameras = self.cameras[work.scene.name]
         matches = self.matches(work.scene, features)
@@ -214,16 +220,16 @@ class OpenReconstruct(BaseTaskData):
         )
 
     def for_pairs(self) -> OpenReconstructPairs:
-        """Return the same data with pairs of images as items."""
+        """Return the same data with image pairs as items."""
         return OpenReconstructPairs(tuple(self.scenes.values()), self.options)
 
 
 class OpenReconstructPairs(OpenReconstruct):
-    """Scenes with pairs of images as items, for methods that receive two images."""
+    """Scenes with image pairs as items, for methods that receive two images."""
 
     @cached_property
     def _pairs(self) -> Mapping[str, Mapping[str, ImagePair]]:
-        """Pairs of each scene by their items."""
+        """Image pairs of each scene, by item key."""
         found = {}
         for scene in self.scenes.values():
             rows, names = self.scene_pairs(scene), list(scene.images)
@@ -237,7 +243,7 @@ class OpenReconstructPairs(OpenReconstruct):
         return found
 
     def scene_pairs(self, scene: ImageScene) -> NDArray[np.int64]:
-        """Return the pairs to match; similar images by the descriptors of `colmap-sift`."""
+        """Return the image pairs to match. Similar images are found by the descriptors of `colmap-sift`."""
         found = self.pairs[scene.name]
         if found is None:
             found = self.pairs[scene.name] = pairs_by_colmap_sift(
@@ -257,11 +263,11 @@ class OpenReconstructPairs(OpenReconstruct):
         return tuple(made)
 
     def scene_items(self, scene: ImageScene) -> tuple[str, ...]:
-        """Return the pairs of a scene."""
+        """Return the items from which a scene is reconstructed: its image pairs."""
         return tuple(self._pairs[scene.name])
 
     def matching_settings(self, scene: ImageScene) -> list[Any]:
-        """Return pairs and merging distance."""
+        """Return the image pairs and the merging distance, which are part of a unit's cache key."""
         return [self.scene_pairs(scene).tolist(), self.options.merge_px]
 
     def read_item(self, key: str) -> Any:
@@ -270,13 +276,13 @@ class OpenReconstructPairs(OpenReconstruct):
         return pair.payload()
 
     def matches(self, scene: ImageScene, features: Features) -> SceneMatches:
-        """Return the matches between common keypoints."""
+        """Return the method's matches, with nearby points merged to common keypoints."""
         pairs, keys = self.scene_pairs(scene), self.scene_items(scene)
         return merge_matches(len(scene.images), pairs, keys, features, self.options.merge_px)
 
     @property
     def merge_px(self) -> float | None:
-        """Distance within which points are merged."""
+        """Distance in pixels within which points are merged."""
         return self.options.merge_px
 
 

@@ -18,11 +18,11 @@ from ..score import score as score_poses
 
 STAGES = ("matching", "verification", "mapping")
 BY_SEED = ("auc", "maa", "maa_clusterness", "absolute_auc")
-"""Metrics whose spread over seeds is stated, the first that a protocol has."""
+"""Metrics whose variation over seeds is reported: the first one that a protocol has."""
 
 
 def score(records: Sequence[Records], protocol: str) -> list[Score]:
-    """Return all scores under a protocol. Scenes without truth have counts alone."""
+    """Return all scores under a protocol. Scenes without truth have only counts."""
     if not records:
         return []
     known = [r for r in records if r.meta["has_truth"]]
@@ -33,7 +33,7 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def by_seed(records: Sequence[Records]) -> list[list[Records]]:
-    """Group records by seed, in order."""
+    """Return the records of each seed, in the order of seeds."""
     found: dict[int, list[Records]] = defaultdict(list)
     for record in records:
         found[int(record.meta["seed"])].append(record)
@@ -65,7 +65,7 @@ def _mean(scores: Sequence[Score]) -> Score:
 
 
 def _nan_mean(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean of tables without their NaN. NaN if all are."""
+    """Return the elementwise mean of tables without NaN entries; NaN where all entries are NaN."""
     stack = np.array(tables)
     known = np.isfinite(stack)
     count = known.sum(axis=0)
@@ -74,7 +74,7 @@ def _nan_mean(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def _spread(metric: str, grouped: Mapping[tuple[str, str], Sequence[Score]]) -> list[Score]:
-    """Return standard deviation, minimum and maximum of a metric over seeds. They are not an interval."""
+    """Return the standard deviation, minimum and maximum of a metric over seeds. They are not an interval."""
     made = []
     for (name, group), scores in grouped.items():
         values = np.array([s.value for s in scores])
@@ -86,7 +86,7 @@ def _spread(metric: str, grouped: Mapping[tuple[str, str], Sequence[Score]]) -> 
 
 
 def _counts(records: Sequence[Records]) -> list[Score]:
-    """Return counts, times and memory: the mean over seeds of each scene, then over scenes."""
+    """Return counts, times and memory as scores: means over the seeds of each scene, then over scenes."""
     names = list(dict.fromkeys(str(r.meta["scene"]) for r in records))
 
     def mean(metric: str, value: Callable[[Records], float], group: str = "all") -> Score:

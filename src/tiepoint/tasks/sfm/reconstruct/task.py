@@ -36,7 +36,7 @@ CITE = (
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Choose the areas at all thresholds, then what describes the models, then times."""
+    """Return the columns of a narrow table: areas at all thresholds, description of the models, times."""
     wanted: list[Column] = [("auc", f"threshold_deg={t:g}") for t in DEGREES]
     wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [(m, "all") for m in (*BY_SEED[1:], "ape_translation")]
@@ -50,7 +50,7 @@ def _time(words: str) -> MetricInfo:
 
 
 class SfmReconstruct(BaseTask):
-    """Poses from COLMAP's pipeline on the matches of a method, under the protocols of `sfm/poses`.
+    """Task `sfm/reconstruct`: poses from COLMAP's pipeline on a method's matches, scored as in `sfm/poses`.
 
     Records contain the true and the estimated poses of one seed, and what the pipeline reported.
     """
@@ -109,17 +109,17 @@ class SfmReconstruct(BaseTask):
         return OpenReconstruct(read_image_scenes(Path(data)), chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return `exact`: all protocols score the same poses."""
+        """Return the name of the comparison, `exact`: all protocols score the same poses."""
         super().comparison(protocol)
         return "exact"
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, using only the records."""
+        """Compute the scores under a protocol from the records alone."""
         self.comparison(protocol)
         return score(records, protocol)
 
     def time_scores(self, protocol: str, features_s: float, compare_s: float) -> list[Score]:
-        """Return the time of feature extraction. Later stages are timed in the records."""
+        """Return the time of feature extraction as a score. Records have the times of later stages."""
         return [Score("features_s", "all", features_s, 1, protocol)]
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
@@ -132,7 +132,7 @@ class SfmReconstruct(BaseTask):
         return step_tables(by_seed(known)[0]) if known else []
 
     def scene_views(self, records: Sequence[Records]) -> list[SceneView]:
-        """Return the cameras and points of each scene, of its first seed with a model."""
+        """Return the cameras and points of each scene, from its first seed with a model."""
         return scene_views(records)
 
     def worst_images(self, records: Sequence[Records]) -> list[WorstImage]:
@@ -144,7 +144,7 @@ class SfmReconstruct(BaseTask):
         return write_models(records, folder)
 
     def family_for(self, method: Any) -> str:
-        """Return `pairs` for methods that receive two images, else the family of matched keypoints."""
+        """Return the family: `pairs` for methods that receive two images, else that of its keypoints."""
         plain = isinstance(method, str) and not isinstance(method, FilesSpec)
         found = family_of_geometry(split_matcher(method)[0] if plain else method)
         return MATCHED if found == "keypoints" else found
