@@ -49,7 +49,7 @@ class DistinctRows:
 
 
 def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
-    """Return the distinct rows of a pool, compared bit by bit. None if there are too few duplicates.
+    """Return the distinct rows of a pool, compared bit by bit. None if duplicates are too rare to matter.
 
     Rows that differ only in the sign of a zero count as distinct. Their distances are equal, so results do
     not change.

@@ -207,7 +207,7 @@ def _direct(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any, one_query: Any, one_pool: Any, lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Add to `lt` and `eq` the pairs of groups in which at least one group has several rows."""
+    """Add the counts of pairs of groups in which at least one group has several rows to `lt` and `eq`."""
     from .numba_backend.group_counts import count_groups
     from .pair_distances import tiler
     from .threads import ThreadTeam

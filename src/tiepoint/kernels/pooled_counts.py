@@ -138,7 +138,7 @@ class PooledCounts:
         count_below()(tile, np.ascontiguousarray(position), stride, *look, *sums)
 
     def add_values(self, value: ArrayLike, position: ArrayLike) -> None:
-        """Add single entries, given by their distances (n,) (squared for l2) and list positions (n,)."""
+        """Add single entries, given by distances (squared for l2) and list positions, (n,) each."""
         v = np.ascontiguousarray(value, np.float64).reshape(-1, 1)
         if len(self._value) and len(v):
             self._count(v, np.ascontiguousarray(position, np.int64), 0, self._sums)

@@ -47,10 +47,7 @@ class TaskData(Protocol):
         """Read the input of a method: patches, an image or an image pair. It never contains ground truth."""
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records (the stored intermediate results) of one unit from a method's features.
-
-        `comparison` names the kind of records; see `Task.comparison`.
-        """
+        """Compute the records (stored results) of a unit. `comparison` names their kind; see `Task`."""
 
 
 @runtime_checkable
@@ -75,10 +72,7 @@ class Task(Protocol):
         """Open a dataset. Report unknown options and bad data in one error."""
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison whose records a protocol scores.
-
-        Protocols may share a comparison.
-        """
+        """Return the name of the records that a protocol scores. Protocols may share records."""
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Compute the scores under a protocol from the records alone."""

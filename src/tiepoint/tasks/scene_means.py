@@ -240,9 +240,10 @@ def curves_by_scene(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Average precision curves (lists, k), evaluated at `RECALL`, by scene. Only the lists in `used` count.
+    """Return the mean precision-recall curve of each scene, and the weights of the scenes.
 
-    The other arguments are the same as in `mean_precision_recall`.
+    `table` (lists, k) has the precision of each list at `RECALL`. Only the lists in `used` count. The other
+    arguments are the same as in `mean_precision_recall`.
     """
     count = np.bincount(list_scene[used], minlength=len(scenes)).astype(np.float64)
     sums = np.zeros((len(scenes), len(RECALL)))

@@ -167,5 +167,5 @@ def test_noise_is_averaged_and_the_rank_is_two() -> None:
 
 def test_seven_are_too_few() -> None:
     first, second, _ = correspondences(7, 0.0)
-    with pytest.raises(InputError, match="found 7 and 7 .* 8 or more pairs of points"):
+    with pytest.raises(InputError, match=r"found 7 and 7 .* 8 or more pairs of points"):
         eight_point(first, second)

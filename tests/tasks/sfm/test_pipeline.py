@@ -236,7 +236,7 @@ def test_mapper_options_are_checked():
         "incremental", {"mapper.init_min_num_inliers": "50", "multiple_models": "false"}
     )
     assert known == {"mapper.init_min_num_inliers": 50, "multiple_models": False}
-    with pytest.raises(InputError, match="no number 'init_min'"):
+    with pytest.raises(InputError, match="no numeric option 'init_min'"):
         check_pycolmap_options("incremental", {"init_min": "50"})
     with pytest.raises(InputError, match="min_num_matches is 'many'"):
         check_pycolmap_options("global", {"min_num_matches": "many"})

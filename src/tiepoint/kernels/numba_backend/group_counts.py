@@ -33,13 +33,12 @@ def group_ranks(
     start: Any, first_group: int, target_start: Any, target: Any, slack: Any, plain: bool, bounds: Any,
     leads: int, before: int, extra: Any, slot: Any, same: Any, lt: Any, eq: Any,
 ) -> int:  # fmt: skip
-    """Add one tile (block of scores) to the counts of its targets.
+    """Add a tile (block of scores) to its targets' counts. Return how many exact distances this took.
 
-    Return how many distances were computed exactly. Query group g has the rows start[g] to start[g + 1] - 1.
-    The tile begins with query group `first_group`. Its first `leads` columns are the first rows of its pool
-    groups by position. The other rows of group s are columns leads + extra[s] to leads + extra[s + 1] - 1;
-    column leads + j belongs to group slot[j]. Limit c restricts query group g to bounds[g, c] pool groups;
-    `before` are in earlier tiles. Targets descend.
+    Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with query group `first_group`.
+    Its first `leads` columns are the first rows of its pool groups by position. The other rows of group s are
+    columns leads + extra[s] to leads + extra[s + 1] - 1; column leads + j belongs to group slot[j]. Limit c
+    restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles. Targets descend.
 
     The distance and the score of two groups are those of their nearest rows. Scores of different query rows
     have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of

@@ -94,10 +94,7 @@ def ranks(
     row_of: Any, positions: Any, grouped: Any, row_start: Any, pool_group: Any,
     lt: Any, eq: Any, before: Any,
 ) -> int:  # fmt: skip
-    """Add one tile (block of scores) to the counts of its targets.
-
-    Return how many distances were computed exactly.
-    """
+    """Add a tile (block of scores) to its targets' counts. Return how many exact distances this took."""
     width, columns = tile.shape[1], limit.shape[1]
     buffer = make_buffer(half, PAD)
     top = as_type_of(half[0], np.finfo(half.dtype).max)

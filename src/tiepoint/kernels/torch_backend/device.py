@@ -82,7 +82,7 @@ def on_torch() -> bool:
 
 
 def torch_device() -> Any:
-    """Return the device as a torch.device."""
+    """Return the device of the kernels as a torch.device."""
     import torch
 
     return torch.device(_device.removeprefix("torch:"))

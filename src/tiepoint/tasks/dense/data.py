@@ -149,7 +149,7 @@ class PairTask(DenseTask):
         return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison, which all protocols share."""
+        """Return the name of the records, which all protocols share."""
         super().comparison(protocol)
         return self.name.replace("/", "-")
 

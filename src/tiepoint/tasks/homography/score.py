@@ -233,7 +233,7 @@ def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
 
 
 def pair_areas(records: Sequence[Records], headline: int) -> list[tuple[str, float]]:
-    """Return (pair, area), averaged over seeds: of corner errors, or else of landmark errors."""
+    """Return each pair's name and area, a mean over seeds; for landmarks if corners are unknown."""
     corner, marks = errors_of(records, "error_px"), errors_of(records, "landmark_px")
     values = shares_of(np.where(np.isnan(corner), marks, corner), headline).mean(axis=0)
     return [(str(r.meta["pair"]), float(v)) for r, v in zip(records, values, strict=True)]

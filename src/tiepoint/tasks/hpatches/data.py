@@ -227,7 +227,7 @@ class HPatchesTask(BaseTask):
     scoring: ModuleType
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison, which all protocols share."""
+        """Return the name of the records, which all protocols share."""
         hpatches_rules(protocol)
         return COMPARISON
 

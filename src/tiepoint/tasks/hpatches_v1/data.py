@@ -217,7 +217,7 @@ class V1Task(BaseTask):
         return OpenHPatchesV1(self, dataset, [self.definition(path, dataset) for path in files], chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison, which both protocols share."""
+        """Return the name of the records, which both protocols share."""
         hpatches_v1_rules(protocol)
         return COMPARISON
 

@@ -288,7 +288,7 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
     for other in {s.scoring for s in protocol.settings if s.scoring is not None}:
         own = np.isin(setting, [k for k, s in enumerate(protocol.settings) if s.scoring == other])
         e_t, e_R = (np.where(own, *both) for both in zip(poses.angles(other), (e_t, e_R), strict=True))
-    made = [e_t, e_R, np.maximum(e_t, e_R)]  # not a number where one of them is none
+    made = [e_t, e_R, np.maximum(e_t, e_R)]  # NaN if either angle is NaN
     for number, one in enumerate(protocol.settings):
         own = setting == number
         failed, value = ~ok, one.failure

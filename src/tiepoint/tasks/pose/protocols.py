@@ -158,7 +158,7 @@ class PoseSetting:
 class PoseProtocol:
     """A pose protocol: settings of estimators, scoring, and the headline setting of each dataset.
 
-    `comparison` is the name of the comparison. Protocols with the same comparison share estimated poses.
+    `comparison` is the name of the records. Protocols with the same name share estimated poses.
     `precision` defines the match precision: distance rule and thresholds.
     """
 

@@ -47,7 +47,7 @@ class StepSettings(NamedTuple):
 
 
 def steps_comparison_name(protocol: str) -> str:
-    """Return the name of the comparison for the steps of a protocol. `zeb` shares that of `loftr`.
+    """Return the name of the records for the steps of a protocol. `zeb` shares that of `loftr`.
 
     >>> steps_comparison_name("superglue"), steps_comparison_name("zeb")
     ('superglue->exact', 'loftr->exact')

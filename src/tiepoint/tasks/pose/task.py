@@ -224,7 +224,7 @@ class RelativePose(PairsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison that a protocol scores. `zeb` scores the poses of `loftr`."""
+        """Return the name of the records that a protocol scores. `zeb` scores the poses of `loftr`."""
         own = super().comparison(protocol)
         return PROTOCOLS[own].comparison or own
 

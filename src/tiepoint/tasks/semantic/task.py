@@ -111,7 +111,7 @@ class SemanticPck(PointsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison: `exact`, or `back` for the tool that transfers target points."""
+        """Return the name of the records: `exact`, or `back` for the tool that transfers target points."""
         super().comparison(protocol)
         return BACK if PROTOCOLS[protocol].back else "exact"
 

@@ -65,7 +65,7 @@ class NoiseOptions(StressOptions):
 
 
 class OpenStress(BaseTaskData):
-    """Images and their changed versions. Each pair of both is an item, and each scene is a unit."""
+    """Images and their changed versions. Items are pairs (image, changed version), units are scenes."""
 
     thread_safe_compare = False  # OpenCV's estimators share one random state
 

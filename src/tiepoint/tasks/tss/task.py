@@ -63,9 +63,10 @@ class Tss(DenseTask):
         cite=(TSS,),
         licence="research use only",
         title="TSS flow and masks",
-        # 2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors
-        # of float64, and unknown flow both ways is judged as it is.
-        # 3: one flow without the other is resized by axis and, under `exact`, has a score if missing=zero.
+        # Version 2: a flow without its opposite has a score. `tss-cpp` also scales resized flows by float64
+        # factors, and adds two unknown flows like known flows.
+        # Version 3: a flow without its opposite is resized by the scale of each axis and, under `exact`, has
+        # a score with missing=zero.
         protocol_versions={"exact": 3, "tss-cpp": 3, "tss-matlab": 3},
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")

@@ -218,7 +218,7 @@ class WxbsPoints(PointsTask, WxbsTask):
         return True
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison, `exact`: both protocols score the same distances."""
+        """Return the name of the records, `exact`: both protocols score the same distances."""
         super().comparison(protocol)
         return "exact"
 

@@ -47,8 +47,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) ->
     if truth.shape[:2] != source:
         raise FormatError(
             pair.key,
-            f"{pair.key}: the true flow has size {truth.shape[:2]}, but its image {source} (height, "
-            "width); replace either file",
+            f"the true flow is {truth.shape[:2]}, but its image is {source} (height, width)",
         )
     # The headline threshold is always included.
     pixels = parse_ascending([*options.thresholds_px, HEADLINE_PX])
@@ -116,7 +115,7 @@ class DenseFlow(PairTask):
         table_note="flow_accuracy is within 5 px",
         licence="that of the dataset given",
         title="Optical flow",
-        # 2: one flow without the other is resized by axis.
+        # Version 2: a flow without its opposite is resized by the scale of each axis.
         protocol_versions={"exact": 2},
     )
 

@@ -119,7 +119,7 @@ class DensePck(PairTask):
         cite=(PROPOSAL_FLOW,),
         licence="PF-WILLOW: academic use only",
         title="Keypoints by flow",
-        # 2: one flow without the other is resized by axis.
+        # Version 2: a flow without its opposite is resized by the scale of each axis.
         protocol_versions={"exact": 2},
     )
 

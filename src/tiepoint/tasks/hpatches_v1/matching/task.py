@@ -166,10 +166,7 @@ def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wa
         write_matching_results(path, _recorded(records, int(wanted)))
         return
     if arrays is None:
-        raise InputError(
-            "neighbours: more than two need the features of the run, which records do not contain; pass "
-            "`arrays`"
-        )
+        raise InputError("neighbours: writing more than two needs the features of the run; pass `arrays`")
     write_matching_results(path, _found_again(records, arrays, None if wanted == "all" else int(wanted)))
 
 

@@ -268,7 +268,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         return OpenGeometry(self, sequences, chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison that a protocol scores.
+        """Return the name of the records (the comparison) that a protocol scores.
 
         `roma` scores the homographies of `dkm`.
         """

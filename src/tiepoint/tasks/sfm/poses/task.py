@@ -150,7 +150,7 @@ class SfmPoses(BaseTask):
         return OpenPoses(scenes, self.options.parse(self.name, options))
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison, `exact`: all protocols score the same poses."""
+        """Return the name of the records, `exact`: all protocols score the same poses."""
         super().comparison(protocol)
         return "exact"
 

@@ -109,7 +109,7 @@ class SfmReconstruct(BaseTask):
         return OpenReconstruct(read_image_scenes(Path(data)), chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison, `exact`: all protocols score the same poses."""
+        """Return the name of the records, `exact`: all protocols score the same poses."""
         super().comparison(protocol)
         return "exact"
 
@@ -140,7 +140,7 @@ class SfmReconstruct(BaseTask):
         return worst_images(records)
 
     def write_models(self, records: Sequence[Records], folder: Path) -> list[Path]:
-        """Write ``SCENE/seedN/database.db`` and ``SCENE/seedN/sparse/0`` with the files of COLMAP."""
+        """Write the COLMAP files ``SCENE/seedN/database.db`` and ``SCENE/seedN/sparse/0``."""
         return write_models(records, folder)
 
     def family_for(self, method: Any) -> str:
