@@ -94,8 +94,8 @@ def pair_distances_across(
     """
     if not fit_across(parts, distance):
         raise InputError(
-            "parts: the matrices differ in dtype or width, are not C-ordered, or the distance is not l2 "
-            "or l1; concatenate the matrices first"
+            "parts: not C-ordered with one dtype and width, for l2 or l1 (see `fit_across`); concatenate the "
+            "matrices first"
         )
     from .numba_backend.pair_distances import across, rows_missing
     from .numba_backend.reference_distance import sum_tree
