@@ -52,9 +52,7 @@ def set_device(device: str | None) -> None:
     global _device
     name = device or "cpu"
     if not _NAMES.fullmatch(name):
-        raise InputError(
-            f"`device`: unknown device {name!r}; choose cpu, cuda, cuda:NUMBER, mps or torch:cpu"
-        )
+        raise InputError(f"unknown device {name!r}; write cpu, cuda, cuda:NUMBER, mps or torch:cpu")
     if name == "mps":
         warnings.warn(
             "`device` mps has no float64; the CPU computes distances instead", UserWarning, stacklevel=2
