@@ -228,7 +228,7 @@ def test_several_pools_at_once_are_each_by_itself():
                 assert own.tobytes() == truth.tobytes()
     with pytest.raises(InputError, match=r"pool, row 3: NaN|row 3 of b has NaN or infinite values"):
         first_two_aligned(queries, [pool, bad])
-    with pytest.raises(InputError, match="one row for each of the 60"):
+    with pytest.raises(InputError, match="expected 60 rows in each"):
         first_two_aligned(queries, [pool, pool[:5]])
 
 
