@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make more than 200 wrong calls and print what a user reads: bad names, folders, files, shapes and values.
+"""Make more than 300 wrong calls and print what a user reads: bad names, folders, files, shapes and values.
 
     tiepoint demo --out demo
     python bench/wrong_calls.py demo --out messages.txt
@@ -53,6 +53,26 @@ class Three:
     def match(self, image1, image2): return np.zeros((3, 3)), np.zeros((3, 3))
 class Flow:
     def flow(self, image1, image2): return np.zeros((4, 4, 2), np.float32)
+class FloatNan:
+    def describe(self, patches): return np.full((len(patches), 4), np.nan)
+class Complex:
+    def describe(self, patches): return np.ones((len(patches), 4), np.complex64)
+class Ragged:
+    def describe(self, patches): return [[1.0] * (1 + i % 3) for i in range(len(patches))]
+class Nothing:
+    def describe(self, patches): pass
+class Pair:
+    def describe(self, one, two): return one
+class MatchDict:
+    def match(self, image1, image2): return {"points": np.zeros((3, 2))}
+class MatchNan:
+    def match(self, image1, image2): return np.full((9, 2), np.nan), np.zeros((9, 2))
+class MatchFar:
+    def match(self, image1, image2): return np.full((9, 2), 9e6), np.zeros((9, 2))
+class MatchOne:
+    def match(self, image1, image2): return np.zeros((9, 4))
+class FlowFirst:
+    def flow(self, image1, image2): return np.zeros((2, *image1.shape[:2]), np.float32)
 class Needs:
     def __init__(self, size: int): self.size = size
     def describe(self, patches): return np.zeros((len(patches), self.size), np.float32)
@@ -260,6 +280,77 @@ store merge nowhere {S}
 store merge text.txt {S}
 store prune --older-than 3years {S}
 store prune {S}
+run hpatches/matching --task sift --data demo/patches
+compare hpatches/matching --task sift {S}
+run --task hpatches/matching --data demo/patches
+run sift --task hpatches/matching --data ../demo/patches
+run sift --task hpatches/matching --data ~/demo/patches
+run sift --task keypoints/matching --data demo/dense
+run klt --task pose/relative --data demo/sequences
+run sift {P} -o tau_px=3
+run dis {T} -o estimator=opencv
+run sift {P} --store fresh/a.html
+run sift {P} --store demo/patches
+run files:points.csv {P}
+run files:windows {P}
+run m.py:FloatNan {P}
+run m.py:Complex {P}
+run m.py:Ragged {P}
+run m.py:Nothing {P}
+run m.py:Pair {P}
+run m.py:MatchDict {R}
+run m.py:MatchNan {R}
+run m.py:MatchFar {R}
+run m.py:MatchOne {R}
+run m.py:FlowFirst {T}
+run latin.py:Good {P}
+run tabs.py:Good {P}
+run m:Good {P}
+run sift --task pose/relative --data bom.json
+run --config tabs.yaml
+report --names latin.yaml --format latex {S}
+run "files:caf\udce9" {P}
+run exec:nowhere {P}
+run exec:text.txt {P}
+run exec:false {P}
+run "exec:echo hello" {P}
+run exec: {P}
+run lightglue:sift2 {R}
+run lightglue:disk {P}
+run disk?weights=nowhere.pth {K}
+run hf:nowhere {R}
+run hf:empty {R}
+run onnx-pairs:text.txt {R}
+run kornia:LoFTRR {R}
+run colmap-sift {K}
+run colmap-sift --task sfm/reconstruct --data demo/sequences
+run colmap-sift --task sfm/reconstruct --data empty
+run colmap-sift --task sfm/reconstruct --data demo/rooms -o seeds=0
+run colmap-sift --task sfm/reconstruct --data demo/rooms -o mapper=globl
+run dis --task sfm/reconstruct --data demo/rooms
+export colmap-sift --form colmap --out text.txt {S}
+choose sift --images demo/sequences/i_brick
+choose sift orb --images empty
+choose sift orb --images demo/sequences/v_camera --limit 0
+choose resize orb --images demo/sequences/v_camera
+race sift orb --task hpatches/matching {S}
+race sift {P} --goal better
+race sift orb {P} --about world
+race sift orb {P} --group noise=mild
+stress sift --images empty
+stress resize --images demo/sequences/v_camera
+stress sift --images demo/sequences/v_camera --kinds turn
+stress sift --images demo/sequences/v_camera --metric map
+run sift {K} --subset informative
+run sift {K} --subset informative:0
+score tss --data demo/dense
+score tss --results demo/dense --data demo/dense/DEMO
+describe sift --data demo/sequences --out d
+describe klt --data demo/patches --out d
+flow convert good.flo
+pairs show klt --out p.png {S}
+store merge demo/store --store demo/store
+sql {S}
 """
 
 K0 = "np.diag([500., 500., 1.])"
@@ -301,6 +392,35 @@ tp.score.flow(np.zeros((4, 5, 2)), np.zeros((4, 5, 2)), np.ones((4, 4), bool))
 tp.score.flow(np.zeros((4, 5, 2)), np.zeros((4, 5, 2)), np.zeros((4, 5), bool))
 tp.score.matching(np.ones((3, 4)), np.ones((3, 4)), np.arange(3), protocol="hbench")
 tp.score.nosuch
+tp.evaluate("sift", "hpatches/matching", "demo/patches")
+tp.evaluate("sift", task="hpatches/matching", data=None)
+tp.evaluate("sift", task=None, data="demo/patches")
+tp.evaluate("sift", task="hpatches/matching", data="demo/patches", protocol=1)
+tp.evaluate("sift", task="hpatches/matching", data="demo/patches", jobs="two")
+tp.evaluate("sift", task="hpatches/matching", data="demo/patches", store=3)
+tp.evaluate("sift", task="hpatches/matching", data="demo/patches", protocols="exact")
+tp.evaluate(np.zeros(3), task="hpatches/matching", data="demo/patches")
+tp.evaluate(["sift", None], task="hpatches/matching", data="demo/patches")
+tp.compare([], task="hpatches/matching", store="demo/store")
+tp.compare([tp.load("klt", store="demo/store"), tp.load("zero", store="demo/store")])
+tp.load("", store="demo/store")
+tp.load("klt", "demo/store")
+tp.write_report(tp.load("klt", store="demo/store"), "r.xyz")
+tp.load("klt", store="demo/store").plot("nothing")
+tp.score.matching([["a", "b"]], [["a", "b"]], [0])
+tp.score.matching(np.ones(4), np.ones(4), np.arange(1))
+tp.score.matching(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros(0, int))
+tp.score.matching(np.ones((3, 4)), np.arange(3), np.ones((3, 4)))
+tp.score.matching(np.ones((3, 4)), np.ones((3, 4)), np.eye(3))
+tp.score.flow(np.zeros((2, 4, 5)), np.zeros((2, 4, 5)))
+tp.score.flow(np.full((4, 5, 2), np.nan), np.full((4, 5, 2), np.nan))
+tp.score.homography(np.eye(3), np.zeros((5, 2)), np.zeros((5, 2)), sizes=((640, 480), (640, 480)))
+tp.score.verification([0.1, 0.2], ["same", "other"])
+tp.score.retrieval(np.zeros((2, 3)), np.array([1, 2]))
+tp.score.pose(np.zeros((5, 2)), np.zeros((5, 2)), 500.0, {K0}, np.eye(4), sizes=((640, 480), (640, 480)))
+tp.tools.race(["sift", "orb"], task="hpatches/matching")
+tp.tools.choose(["sift", "orb"], images="nowhere")
+tp.tools.races
 """
 
 
@@ -322,6 +442,16 @@ def make_world(root: Path, demo: Path) -> None:
     }
     for name, text in files.items():
         (root / name).write_text(text, encoding="utf-8", newline="\n")
+    (root / "bom.json").write_bytes(b"\xef\xbb\xbf" + pair.replace("\n", "\r\n").encode())
+    (root / "latin.py").write_bytes("# Mögliche Größen\n".encode("latin-1") + CODE.encode())
+    (root / "latin.yaml").write_bytes("methods: {sift: Größe}\n".encode("latin-1"))
+    (root / "tabs.py").write_text("class Good:\n\tx = 1\n        y = 2\n", encoding="utf-8", newline="\n")
+    (root / "tabs.yaml").write_text("methods:\n\t- sift\n", encoding="utf-8", newline="\n")
+    (root / "points.csv").write_text("1;2;3\r\n", encoding="utf-8", newline="")
+    for strip in sorted((demo / "patches").glob("*/*.png")):
+        table = root / "windows" / strip.parent.name / f"{strip.stem}.csv"
+        table.parent.mkdir(parents=True, exist_ok=True)
+        table.write_bytes(b"\xef\xbb\xbf" + b"0,5;1,5\r\n" * 3)
     np.save(root / "a.npy", np.zeros((3, 3)))
     (root / "short.flo").write_bytes(b"PIEH" + np.array([40, 30], "<i4").tobytes() + bytes(100))
     (root / "good.flo").write_bytes(b"PIEH" + np.array([4, 3], "<i4").tobytes() + bytes(96))
@@ -374,9 +504,9 @@ def main() -> int:
         os.chdir(demo)
     text = "\n\n".join(texts) + f"\n\n{len(calls)} calls; to look at: {odd}\n"
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(text.encode(errors="backslashreplace").decode())
     else:
-        out.write_text(text, encoding="utf-8", newline="\n")
+        out.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         print(f"{len(calls)} calls, messages in {out}; to look at: {odd}")
     return 0
 

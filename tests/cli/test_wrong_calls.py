@@ -42,6 +42,8 @@ CALLS = {
     f"run extra {M}": "`tiepoint list methods` has all",
     f"run sift,orb {M}": "separate methods by spaces: sift orb",
     f"run dis {M}": "is for dense, but this task is for patches",
+    "stress resize --images photos": "method 'resize' is for patches, but pairs of images need methods",
+    f"race sift pixels {M} --group noise=mild": "map in group 'noise=mild' has no value for i_aa",
     f"run vgg:text.txt {M}": "takes nothing after a colon; remove ':text.txt'",
     f"run my.module:Class {M}": "as in my/module.py:Class",
     f"run sift+pcaa {M}": "did you mean 'pca'",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InputError
+from ...core.errors import InputError, known_names
 from ...core.hashing import hash_array
 from ...core.plugins import PLUGGED
 from ...core.records import Arrays, ImageFacts, Item
@@ -81,6 +81,12 @@ def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
         if f"{family}/{name}" in METHODS:
             return "pairs" if family == PLUGGED else family
     known = {e.name for e in METHODS if e.family in ("pairs", "keypoints", "dense")}
+    elsewhere = sorted({e.family for e in METHODS if e.name == name})
+    if elsewhere:
+        raise InputError(
+            f"method {name!r} is for {' and '.join(elsewhere)}, but pairs of images need methods for pairs, "
+            f"keypoints or dense: {known_names('method', sorted(known))}"
+        )
     raise unknown_method("method", name, "pairs", known)
 
 

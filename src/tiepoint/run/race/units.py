@@ -49,6 +49,9 @@ class UnitScore:
         made = {key: float(found[key]) for key in found if key in self.units.weights}
         wrong = [key for key, value in made.items() if not 0.0 <= value <= 1.0]
         if wrong:
+            if math.isnan(made[wrong[0]]):
+                where = f"{self.metric} in group {self.group!r} has no value for {first_few(wrong, 3)}"
+                raise InputError(f"{where}; choose a group and a score that every unit has")
             named = f"{self.metric} of {first_few(wrong, 3)} is {made[wrong[0]]:g}"
             raise InputError(f"{named}; a race needs a value between 0 and 1 for every unit")
         return {key: 1.0 - v for key, v in made.items()} if self.lower else made
