@@ -151,8 +151,7 @@ def evaluate_prepared(
         progress(f"scores under {protocol}", 1, 1)
     costs = sizes(context) | dict(computed.costs or {})
     if request.time and computed.costs is None:
-        device = str(request.method_options.get("device", "cpu"))
-        costs |= measure(context, device, progress, request.timed_items)
+        costs |= measure(context, _device(request), progress, request.timed_items)
     manifest = manifest.model_copy(
         update={
             "units": keys,
@@ -175,6 +174,10 @@ def evaluate_prepared(
         raise
     run = Run.from_stored(finished, store, records, protocols, first)
     return replace(run, warnings=[*recompute_notices(context, since_ns), *repairs, *run.warnings])
+
+
+def _device(request: RunRequest) -> str:
+    return str(request.method_options.get("device", "cpu"))
 
 
 def _ground_truth_warnings(prepared: PreparedRun, session: RunSession, progress: Progress) -> tuple[str, ...]:
