@@ -170,7 +170,7 @@ def terminal_convention_tables(found: RunConventions) -> list[Any]:
     from .rich_table import FittingTable
 
     name, task = found.task, stored_task(found.task)
-    tables = []
+    tables: list[Any] = []
     if found.scores:
         first = FittingTable(title=f"{name} under each protocol")
         first.add_column("score")
