@@ -48,10 +48,21 @@ def unit(x):
 def matrix(queries, pool, distance):
     """Reference values of all pairs, vectorised over pairs, in the order of operations of `one`."""
     q, p = (_plain_rows(x, distance) for x in (queries, pool))
-    s = np.zeros((8, len(q), len(p)))
-    for k in range(q.shape[1]):
-        gap = q[:, k][:, None] - p[:, k][None, :]
-        s[k % 8] += gap * gap if distance in ("l2", "cosine") else np.abs(gap)
+    columns = np.ascontiguousarray(p.T)
+    step = max(1, 2**14 // len(p))  # queries at a time, so that the sums stay in the processor's cache
+    return np.concatenate([_sums(q[i : i + step], columns, distance) for i in range(0, len(q), step)])
+
+
+def _sums(q, columns, distance):
+    s = np.zeros((8, len(q), columns.shape[1]))
+    gap = np.empty(s.shape[1:])
+    for k, column in enumerate(columns):
+        np.subtract(q[:, k : k + 1], column, out=gap)
+        if distance in ("l2", "cosine"):
+            np.multiply(gap, gap, out=gap)
+        else:
+            np.abs(gap, out=gap)
+        s[k % 8] += gap
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
 
 

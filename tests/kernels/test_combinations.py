@@ -325,6 +325,9 @@ REAL_CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("distance", "name"), REAL_CASES)
-def test_kernels_in_real_blocks_equal_plain_sums(oracle, tmp_path, distance, name):
+def test_kernels_in_real_blocks_equal_plain_sums(oracle, tmp_path, device, distance, name):
+    queries, rows, width = REAL_SHAPES[name]
+    if device != "cpu" and "threads" in name:
+        queries //= 16  # only the compiled code has this threshold
     for check in CHECKS.values():
-        run(check, oracle, distance, "float32", "mapped", tmp_path, *REAL_SHAPES[name])
+        run(check, oracle, distance, "float32", "mapped", tmp_path, queries, rows, width)
