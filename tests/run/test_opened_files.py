@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,8 @@ def set_power(folder: Path, power: int) -> None:
 
     (folder / "w_a.txt").write_text(str(power))
     (folder / "w_a.bin").write_bytes(bytes([power]))
-    (folder / "module_a.py").write_text(f"POWER = {power}\n")
+    # Python takes a module of the same second and size for unchanged.
+    (folder / "module_a.py").write_text(f"POWER = {power}{' ' * power}\n")
     (folder / "w_a.db").unlink(missing_ok=True)
     with sqlite3.connect(folder / "w_a.db") as base:
         base.execute("create table t (w)")
@@ -104,6 +106,20 @@ def test_evaluate_computed_file_name_is_not_cached(
         assert any("not cached because its code opened" in w for w in run.warnings)
         assert not list((tmp_path / "store" / "features").rglob("*.npy"))
         assert run.value("map") == score
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no folder of shared memory")
+def test_evaluate_file_in_shared_memory_is_not_cached(patches: Path, tmp_path: Path) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        set_power(Path(folder), 1)
+        (tmp_path / "mine.py").write_text(
+            f"{HEAD}        return float(open({folder!r} + '/w_a.txt').read())\n"
+        )
+        run = tp.evaluate(
+            f"{tmp_path / 'mine.py'}:Mine", task="hpatches/matching", data=patches, store=tmp_path / "store"
+        )
+    assert any("not cached because its code opened" in w for w in run.warnings)
+    assert not list((tmp_path / "store" / "features").rglob("*.npy"))
 
 
 KEYED = {

@@ -26,6 +26,7 @@ from .source_files import is_installed
 
 _PACKAGE = str(Path(__file__).parents[1])
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/lib/", "/usr/")
+_NOT_SYSTEM = ("/usr/local/", "/dev/shm/")
 _CACHES = frozenset({"__pycache__", ".triton", ".nv", "fontconfig", "matplotlib"})
 """Names of cache and settings folders that libraries write and that are not recorded."""
 _SCRIPTS = (".sh", ".py", ".pl", ".rb", ".js", ".jar", ".m", ".R", ".jl", ".lua")
@@ -131,7 +132,7 @@ class OpenedFiles:
     def _path(self, name: str | bytes | os.PathLike[Any]) -> str | None:
         """Return the real path of a file or folder that counts as input of the method. None for others."""
         path = os.path.realpath(os.path.abspath(os.fsdecode(name)))
-        is_system = path.startswith(_SYSTEM) and not path.startswith("/usr/local/")
+        is_system = path.startswith(_SYSTEM) and not path.startswith(_NOT_SYSTEM)
         if is_system or path in self._written:
             return None
         if _CACHES.intersection(path.split(os.sep)):
