@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -25,9 +26,31 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it for all children
 
+# The tests write many small files and wait for each to reach the disk. Memory answers at once.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 os.environ.pop("COLUMNS", None)  # some runners set it; tables of the tests are as wide as they are
 
+LONGEST = ("test_wheel.py", "test_quickstart.py")
 IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep modules and tests out of every later garbage collection."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest tests first, so that no worker is left alone with one."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parent.parent / "src" / "tiepoint"
 TESTS = Path(__file__).parent
 LAYERS = [
@@ -31,11 +33,22 @@ def lines_of(path: Path) -> list[str]:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_trees() -> Iterator[None]:
+    yield
+    tree_of.cache_clear()
+
+
+@cache
 def imports_of(path: Path) -> frozenset[Name]:
     """Names below tiepoint that a module imports, anywhere in it: ("kernels", "nearest"), …"""
     package = ("tiepoint", *path.relative_to(SOURCE).parts[:-1])
     found: set[Name] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         names: list[Name] = []
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
@@ -143,7 +156,7 @@ def test_cache_keys_are_built_in_one_module() -> None:
         f"{short(path)}, line {node.lineno}"
         for path in FILES
         if short(path) != "run/cache_keys.py"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", getattr(node.func, "attr", "")) == "hash_json"
         and isinstance(node.args[0], ast.List)
@@ -190,20 +203,17 @@ FOR_USERS = {
 def test_nothing_is_there_for_tests_alone() -> None:
     """A function below the tasks is called by the package, or it is gone."""
     imported = {name for path in FILES if path.stem != "__init__" for name in imports_of(path)}
-    trees = {path: ast.parse(path.read_text()) for path in FILES}
-    attributes = {n.attr for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    attributes = {n.attr for path in FILES for n in ast.walk(tree_of(path)) if isinstance(n, ast.Attribute)}
     unused = set()
     for path in FILES:
         place = path.relative_to(SOURCE).with_suffix("").parts
         if place[0] not in ("formats", "geometry", "kernels", "metrics", "stats", "datasets"):
             continue
-        for node in trees[path].body:
+        body = tree_of(path).body
+        used = [{n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for node in body]
+        for k, node in enumerate(body):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                own = set(ast.walk(node))
-                here = any(
-                    isinstance(n, ast.Name) and n.id == node.name and n not in own
-                    for n in ast.walk(trees[path])
-                )
+                here = any(node.name in names for names in used[:k] + used[k + 1 :])
                 # Imported from its module, through the front door of its package, or used by way of a module.
                 names = {(*place, node.name), (place[0], node.name)}
                 if not here and not names & imported and node.name not in attributes:
@@ -219,7 +229,7 @@ def test_no_function_is_longer_than_100_lines() -> None:
     functions = {
         f"{short(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert not {name: n for name, n in functions.items() if n > 100}
@@ -256,7 +266,7 @@ FAMILY_ROOMS = {
 
 
 def functions_of(path: Path) -> list[str]:
-    return [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in tree_of(path).body if isinstance(node, ast.FunctionDef)]
 
 
 def test_task_folders_same_rooms() -> None:
@@ -280,7 +290,7 @@ def test_task_folders_same_role_functions() -> None:
 
 
 def capabilities() -> list[str]:
-    tree = ast.parse((SOURCE / "tasks" / "capabilities.py").read_text())
+    tree = tree_of(SOURCE / "tasks" / "capabilities.py")
     return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
 
 

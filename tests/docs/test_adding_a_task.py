@@ -28,9 +28,9 @@ def code_after(comment: str) -> str:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A copy of the package."""
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src" / "tiepoint", tmp_path / "src" / "tiepoint", ignore=ignore)
+    """A copy of the package, with its compiled modules and kernels."""
+    unfinished = shutil.ignore_patterns("*.tmp.*", "*.pyc.*")
+    shutil.copytree(ROOT / "src" / "tiepoint", tmp_path / "src" / "tiepoint", ignore=unfinished)
     return tmp_path / "src" / "tiepoint"
 
 

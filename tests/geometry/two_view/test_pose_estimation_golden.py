@@ -119,14 +119,27 @@ def check(found, expected, tolerance, estimators):
         assert (off <= max(tolerance, 1e-3)).mean() >= 0.9
 
 
+FAST = ("scannet04", "scannet12", "mega_0015_A-0015_B")
+"""The fast tests use only these pairs where an estimate is repeated."""
+
+
 def heavy(*names):
     """Pairs without ratio test have few inliers, and PoseLib tries 100,000 times."""
-    slow = lambda entry, name: name.endswith("_mnn") and entry.kind.startswith("poselib")  # noqa: E731
+
+    def is_slow(entry, name):
+        hard = name.endswith("_mnn") and entry.estimator.kind.startswith("poselib")
+        return hard or (entry.repeats and name not in FAST)
+
     return [
-        pytest.param(key, name, marks=pytest.mark.slow if slow(ENTRIES[key].estimator, name) else ())
+        pytest.param(key, name, marks=pytest.mark.slow if is_slow(ENTRIES[key], name) else ())
         for key in ENTRIES
         for name in names
     ]
+
+
+def seeded(*names):
+    """Each estimate is repeated with five seeds."""
+    return [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in names]
 
 
 @pytest.mark.parametrize(("key", "name"), heavy(*PAIRS))
@@ -194,7 +207,7 @@ def in_canonical_frame(name):
 
 
 @pytest.mark.parametrize("px", ["0.5", "1.0", "2.0"])
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", seeded(*PAIRS))
 def test_recorded_seeds_of_poselib(name, px):
     framed, T = in_canonical_frame(name)
     est = Estimator("poselib-e", float(px), 0.9999, 10_000, fewest=6)
@@ -205,7 +218,7 @@ def test_recorded_seeds_of_poselib(name, px):
         assert [e.inliers for e in found] == recorded[:, 2].tolist()
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", seeded(*PAIRS))
 def test_recorded_seeds_of_opencv(name):
     framed, T = in_canonical_frame(name)
     est = Estimator("usac-e", 1.0, 0.9999, 10_000, distance=1e9, fewest=6)
