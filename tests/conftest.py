@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell i
 
 # The tests write many small files and wait for each to reach the disk. Memory answers at once.
 MEMORY = Path("/dev/shm")
-if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+if (
+    "PYTEST_DEBUG_TEMPROOT" not in os.environ
+    and MEMORY.is_dir()
+    and shutil.disk_usage(MEMORY).free > 8 * 2**30
+):
+    folder = tempfile.mkdtemp(prefix="tiepoint-tests-", dir=MEMORY)
+    os.chmod(folder, 0o755)  # the user of the PostgreSQL server reaches it
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = folder  # the workers share it
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 os.environ.pop("COLUMNS", None)  # some runners set it; tables of the tests are as wide as they are
 
