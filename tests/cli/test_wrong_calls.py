@@ -108,7 +108,7 @@ CALLS = {
     f"show zzz {S}": "Known: meanstd",
     f"show resize {S}": "runs of 2 tasks; choose one with --task",
     "import text.txt": "the suffix '.txt' cannot be imported; known suffixes are",
-    f'sql "select * from run" {S}': "no such table: run",
+    f'sql "select * from run" {S}': "no such table: run; docs/results-schema.md lists",
     f'sql "delete from runs" {S}': "a query can only read",
     "data make text.txt": "cannot write text.txt: File exists; choose another folder",
     "data get evdd": "did you mean 'evd'?",

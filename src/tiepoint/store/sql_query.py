@@ -143,6 +143,8 @@ def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int 
         if late:
             raise InputError(_too_long(timeout_s)) from e
         message = "a query can only read" if "not authorized" in str(e) else str(e)
+        if message.startswith("no such"):
+            message += "; docs/results-schema.md lists the tables and their columns"
         raise InputError(f"the database refuses this query: {message}") from e
     finally:
         connection.close()

@@ -112,9 +112,8 @@ def read_rows(
     A `delimiter` of 0 means blanks. Every row must end with a line feed. A number with digits up to 2^53 and
     a power of ten up to 22 is parsed exactly, with one rounding. Unless `exact`, other numbers may be off by
     a few units in the last place, provided that they still round to the same float32. All remaining numbers
-    are listed in `hard` as (row, column, first byte, end), and the caller must parse them.
-
-    Return (row, pos, number of entries in `hard`, status, column, first byte, end).
+    are listed in `hard` as (row, column, first byte, end), and the caller must parse them. Return (row, pos,
+    number of entries in `hard`, status, column, first byte, end).
     """
     cols = out.shape[1]
     scratch = np.empty(1, np.float64)
