@@ -197,7 +197,7 @@ def test_constant_list_scores_chance():
         ({"normaliser": "some"}, "unknown normaliser 'some'"),
         ({"ties": "lucky"}, "unknown tie rule 'lucky'"),
         ({"cutoff": 0}, "at least 1"),
-        ({"normaliser": 1}, "pass at least 2, the number of relevant"),
+        ({"normaliser": 1}, "below the number of relevant items of the list; pass at least 2"),
     ],
 )
 def test_wrong_choices(kwargs, message):

@@ -194,7 +194,7 @@ def first_two(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
 ) -> int:  # fmt: skip
-    """Merge one tile into `d1`, `d2`, `row` and `ties` of each query. Return how many distances were exact.
+    """Merge a tile into `d1`, `d2`, `row`, `ties` of each query. Return how many exact distances this took.
 
     `copies[u]` is the number of pool positions of distinct row u. It is empty if every row has one position.
     """

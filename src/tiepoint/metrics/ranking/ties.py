@@ -65,9 +65,7 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
         raise InputError(f"distances and relevance must have the same length, found {d.shape}, {v.shape}")
     bad = np.flatnonzero(np.isnan(d))
     if bad.size:
-        raise InputError(
-            f"distances: item {bad[0]} is NaN ({bad.size} NaN in all); pass infinity for failures"
-        )
+        raise InputError(f"distance {bad[0]} is NaN ({bad.size} NaN in all); pass infinity for failures")
     if v.size and not (v.min() >= 0 and v.max() <= 1):
         raise InputError("relevance: some values are outside 0 to 1; pass labels or probabilities")
     return d, v

@@ -90,7 +90,7 @@ def _goal(exact: PoseProtocol) -> PoseSetting:
 
 @dataclass(frozen=True)
 class _StepScores:
-    """Records for the steps from one protocol to `exact`. Methods compute the AUC after each step."""
+    """Records of all steps from one protocol to `exact`, from which the AUC after each step is computed."""
 
     name: str
     own: Poses

@@ -57,7 +57,7 @@ class SemanticOptions(PairsOptions):
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Choose PCK at four alphas per pair, then per point and per class at 0.1."""
+    """Return the columns of a narrow table: PCK at four alphas per pair, per point and class at 0.1."""
     named = [group_name(alpha=a, per="pair") for a in (0.01, 0.05, HEADLINE_ALPHA, 0.15)]
     named += [group_name(alpha=HEADLINE_ALPHA, per=per) for per in ("point", "class")]
     wanted = [("pck", group) for group in named]
