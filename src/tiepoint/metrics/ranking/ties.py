@@ -67,7 +67,7 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
     if bad.size:
         raise InputError(f"distance {bad[0]} is NaN ({bad.size} NaN in all); pass infinity for failures")
     if v.size and not (v.min() >= 0 and v.max() <= 1):
-        raise InputError("relevance: some values are outside 0 to 1; pass labels or probabilities")
+        raise InputError("relevance must be between 0 and 1; pass labels or probabilities")
     return d, v
 
 
