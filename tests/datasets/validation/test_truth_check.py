@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tiepoint.datasets.image_pairs.reader import read_pairs
+from tiepoint.datasets.validation import match_votes
 from tiepoint.datasets.validation.dataset import check_dataset
 from tiepoint.datasets.validation.truth_check import NO_OPENCV
 
@@ -295,6 +296,23 @@ def real_copy(name: str, target: Path) -> Path:
         views = sorted(p.name for p in (root / "images").iterdir())
         (root / "pairs.txt").write_text("".join(f"{a} {b}\n" for a, b in combinations(views, 2)))
     return root
+
+
+@pytest.fixture(scope="module", autouse=True)
+def matched_once() -> Iterator[None]:
+    """Match two images once: most lies change the truth and leave the images."""
+    matched: dict[Any, Any] = {}
+    match = match_votes._sift_matches
+
+    def remembered(truth: Any, image0: Any, image1: Any, features: int) -> Any:
+        key = (image0.shape, image0.tobytes(), image1.shape, image1.tobytes(), features)
+        if key not in matched:
+            matched[key] = match(truth, image0, image1, features)
+        return matched[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(match_votes, "_sift_matches", remembered)
+        yield
 
 
 @pytest.fixture(scope="module")
