@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run as command
+from tiepoint.store.run_queries import load_heads
+from tiepoint.store.store import Store
 
 CODE = """
 import numpy as np
@@ -101,6 +103,7 @@ CALLS = {
     f"compare --task hpatches/matching --test ttest {S}": "bootstrap-t, sign-flip",
     f"compare --task hpatches/matching --dataset ptches {S}": "did you mean 'patches'?",
     "compare --task hpatches/matching --store nowhere": "pass another folder or URL as --store",
+    f"compare resize {S}": "compare needs --task TASK: found hpatches/matching, hpatches/verification",
     f"report --format pdf {S}": "csv, html, json, latex, md, parquet",
     f"report --out r.pdf {S}": "r.pdf: a report cannot be written as PDF",
     f"plot scors {S}": "did you mean 'scores'",
@@ -161,3 +164,18 @@ def test_wrong_call_message_has_cause_and_remedy(
     assert CALLS[call] in message
     assert message.startswith("tiepoint: ")
     assert len(message.splitlines()) <= 3
+
+
+def test_compare_takes_the_only_task_of_the_methods(
+    small_store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store.open(small_store) as store:
+        heads = load_heads(store)
+    both = {h.method for h in heads if h.task == "hpatches/verification"}
+    (alone,) = {h.method for h in heads} - both
+    words = ["compare", alone, "meanstd", "--store", str(small_store)]
+    assert command(words) == 0
+    inferred = capsys.readouterr().out
+    assert command([*words, "--task", "hpatches/matching"]) == 0
+    assert capsys.readouterr().out == inferred
+    assert inferred.startswith("hpatches/matching, ")

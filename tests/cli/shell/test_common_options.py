@@ -68,7 +68,7 @@ def test_bare_commands(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["run"], "run needs METHOD, --task TASK and --data DIR, or --config FILE; see tiepoint run --help"),
         (["run", "sift", "--task", "tss"], "run needs --data DIR, or --config FILE; see tiepoint run --help"),
-        (["compare"], "compare needs --task TASK; see tiepoint compare --help"),
+        (["flow", "convert", "a.flo"], "flow convert needs TARGET; see tiepoint flow convert --help"),
         (["score", "--data", "d"], "score needs TASK and --results DIR; see tiepoint score --help"),
         (["describe", "sift"], "describe needs --data DIR and --out PATH; see tiepoint describe --help"),
         (["rnu"], "unknown command 'rnu'; did you mean 'run'? Known: run, "),

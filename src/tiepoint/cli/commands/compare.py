@@ -4,20 +4,41 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
-from ..common import console, dump_json, split_values
+from ...core.errors import InputError
+from ...core.formatting import first_few
+from ..common import console, dump_json, open_store_for_reading, split_values
 from ..shell.console import width_of
 from ..shell.flag_names import as_flags
+
+
+def _only_task(methods: Sequence[str], store: str | None) -> str:
+    """Return the only task with finished runs of all methods. Raise an error if there are several or none."""
+    from ...report.runs.selection import runs_of
+
+    with open_store_for_reading(store) as opened:
+        names: list[list[str] | None] = [[m] for m in methods] or [None]
+        tasks = [{run.task for run in runs_of(opened, name, singles=False)} for name in names]
+    shared = sorted(set.intersection(*tasks))
+    if len(shared) == 1:
+        return shared[0]
+    found = f"found {first_few(shared)}" if shared else "no task has runs of all methods"
+    raise InputError(f"compare needs --task TASK: {found}")
 
 
 def compare_command(
     methods: list[str] = typer.Argument(
         None, metavar="[METHOD...]", help="Methods or run ids; by default all."
     ),
-    task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
+    task: str = typer.Option(
+        None,
+        "--task",
+        help="Task whose runs are compared; by default the only task with runs of all methods.",
+    ),
     metric: str = typer.Option(
         None, "--metric", help="Score to compare by; by default the task's headline score."
     ),
@@ -60,7 +81,7 @@ def compare_command(
 
     comparison = compare_named(
         methods or (),
-        task=task,
+        task=task or _only_task(methods or (), store),
         metric=metric,
         group=group,
         protocol=protocol,
