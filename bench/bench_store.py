@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from bench_serve import PENDING, Server
 from tiepoint._version import __version__
 from tiepoint.core.scores import SceneValues, Score, ScoreRow
 from tiepoint.run.scoring import SCORING
@@ -157,13 +158,34 @@ def measure(name: str, command: list[str], limit_s: float, limit_mb: float | Non
     print(f"{name:26s} {wall:8.2f} s wall {cpu:8.2f} s CPU {memory:7.0f} MB   {goal}{failed}", flush=True)
 
 
+def serve_first_page(root: Path, folder: Path) -> None:
+    """Print the CPU time of a server until it has sent its first page, and until no comparison is pending."""
+    server = Server(root, folder / "cache")
+    started, first = time.perf_counter(), None
+    try:
+        while True:
+            text = server.get("/")[1]
+            used = sum(map(int, Path(f"/proc/{server.process.pid}/stat").read_text().split()[13:15]))
+            seconds = used / os.sysconf("SC_CLK_TCK")
+            first = first if first is not None else (time.perf_counter() - started, seconds)
+            if PENDING not in text:
+                break
+            time.sleep(0.2)
+        what = f"limit 3 s; {seconds:.2f} s CPU with all comparisons"
+        print(f"{'first page of serve':26s} {first[0]:8.2f} s wall {first[1]:8.2f} s CPU "
+              f"{server.peak_mb():7.0f} MB   {what}", flush=True)  # fmt: skip
+    finally:
+        server.process.terminate()
+        server.process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=int, default=5000)
     parser.add_argument("--tasks", type=int, default=5, choices=range(1, len(TASKS) + 1))
     parser.add_argument("--same", action="store_true", help="all runs of a task have the same scene values")
     parser.add_argument("--store", type=Path, help="folder of the store, built if missing; default temporary")
-    parser.add_argument("--only", default="list,two,all,report,csv")
+    parser.add_argument("--only", default="list,two,all,report,csv,serve")
     given = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}")
     with tempfile.TemporaryDirectory(prefix="tiepoint-") as folder:
@@ -184,7 +206,11 @@ def main() -> None:
             "csv": ("report, CSV", [*report, "--format", "csv"], 30, None),
         }
         for key in given.only.split(","):
-            measure(*commands[key])
+            if key == "serve":
+                serve_first_page(root, Path(folder))
+            else:
+                measure(*commands[key])
+        print(f"load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

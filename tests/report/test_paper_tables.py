@@ -18,11 +18,12 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
 from tiepoint.core.scores import ScoreRow
 from tiepoint.report.cells import ScoreCell
+from tiepoint.report.compare.comparison import Comparison
 from tiepoint.report.compare.export import latex_text
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.export import scores_text
 from tiepoint.report.paper_latex import BIBTEX, NEEDED
-from tiepoint.report.paper_tables import bibtex, combined_tables, task_tables
+from tiepoint.report.paper_tables import bibtex, combined_tables, paper_tables, task_tables
 from tiepoint.report.runs.names import DisplayNames, parse_names
 from tiepoint.report.runs.sections import is_canary
 from tiepoint.run.result import Run
@@ -155,6 +156,29 @@ def test_very_many_methods_are_marked_as_few_are(
     (few,) = combined_tables(report_runs, DisplayNames())
     monkeypatch.setattr("tiepoint.report.compare.methods.MAX_STEP_DOWN_METHODS", 2)
     assert combined_tables(report_runs, DisplayNames()) == [few]
+
+
+def test_marks_of_many_methods_need_no_intervals(
+    report_runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tiepoint.report.compare.methods.MAX_STEP_DOWN_METHODS", 2)
+    calls: list[object] = []
+    monkeypatch.setattr("tiepoint.stats.samples.MethodSample.difference_bounds", calls.append)
+    combined_tables(report_runs, DisplayNames())
+    assert calls == []
+
+
+def test_paper_tables_test_each_column_once(two_tasks: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[str, str, str]] = []
+
+    def counted(runs: list[Run], **how: Any) -> Comparison:
+        compared.append((runs[0].task, how["metric"], how["group"]))
+        return compare_runs(runs, **how)
+
+    monkeypatch.setattr("tiepoint.report.paper_tables.compare_runs", counted)
+    paper_tables(two_tasks, DISPLAY)
+    assert len({task for task, _, _ in compared}) == 2
+    assert len(compared) == len(set(compared))
 
 
 def test_values_that_print_alike_share_their_mark(report_runs: list[Run]) -> None:

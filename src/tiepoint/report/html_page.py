@@ -26,7 +26,7 @@ from .galleries import gallery, match_gallery, pair_gallery
 from .leaderboard import Leaderboard, column_title, leaderboard
 from .method_pair import best_two
 from .paper_latex import paper_texts
-from .paper_tables import bibtex, combined_tables, task_table
+from .paper_tables import bibtex, combine_sections, task_table
 from .runs.card import card_rows, conditions, duration, times_differ
 from .runs.lazy_records import try_part
 from .runs.names import DisplayNames, distinct_names
@@ -229,7 +229,7 @@ def iter_page(
     by_family = families(parts)
     answers = [a for _, members in by_family for part in members if (a := summary_line(*part)) is not None]
     tables = [
-        *combined_tables(runs, DisplayNames(), least=2, test=test),
+        *combine_sections(found, DisplayNames(), least=2),
         *(table for s, _ in parts if (table := tasks[s.title]["paper_table"]) is not None),
     ]
     stream = environment.get_template("report.html").stream(

@@ -17,6 +17,7 @@ from ..tasks import stored_task
 from ..tasks.base import Column, MetricInfo
 from ..tasks.info import FAMILIES, metric_info, table_columns
 from .cells import NO_VALUE, ScoreCell, score_cell, value_text
+from .compare.rows import PairRows
 from .compare.runs import compare_runs
 from .leaderboard import cautions_of, chance_of, expand_columns, with_better
 from .runs.names import DisplayNames, distinct_names
@@ -117,12 +118,11 @@ def paper_tables(
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     tables: list[PaperTable] = []
+    found = sections(runs, test=test)
     if table in (None, "combined"):
-        tables += combined_tables(runs, display, one=one, least=2 if table is None else 1, test=test)
+        tables += combine_sections(found, display, one=one, least=2 if table is None else 1)
     if table != "combined":
-        tables += [
-            task_table(s, display) for s in sections(runs, test=test) if s.methods and not s.no_ranking
-        ]
+        tables += [task_table(s, display) for s in found if s.methods and not s.no_ranking]
     if not tables and not all(map(is_canary, runs)):
         raise InputError("these runs have no score, only counts; run the methods on data with ground truth")
     if not tables:
@@ -132,30 +132,29 @@ def paper_tables(
     return tables
 
 
-def combined_tables(
-    runs: Sequence[Run],
-    display: DisplayNames,
-    *,
-    one: bool = False,
-    least: int = 1,
-    test: str = SIGN_FLIP,
+def combined_tables(runs: Sequence[Run], display: DisplayNames) -> list[PaperTable]:
+    """Return `combine_sections` of the sections of these runs."""
+    return combine_sections(sections(runs), display)
+
+
+def combine_sections(
+    found: Sequence[TaskSection], display: DisplayNames, *, one: bool = False, least: int = 1
 ) -> list[PaperTable]:
     """Return tables of headline scores by method and task: one per task family, or a single table if `one`.
 
     Methods of one family have no scores on tasks of another family, so a single table is mostly empty.
-    Reference methods and families with fewer than `least` tasks are excluded. `test` compares the methods.
+    Reference methods and families with fewer than `least` tasks are excluded.
     """
-    found = sections(runs, test=test)
     order = {family: i for i, family in enumerate(FAMILIES)}
     families = sorted({s.definition.family for s in found}, key=lambda f: (order.get(f, len(order)), f))
     parts = [[s for s in found if s.definition.family == f] for f in families]
-    parts = [found] if one else [p for p in parts if len(p) >= least]
+    parts = [list(found)] if one else [p for p in parts if len(p) >= least]
     return [t for p in parts if (t := _combined(p, display, alone=len(parts) == 1)) is not None]
 
 
-def task_tables(runs: Sequence[Run], display: DisplayNames, *, test: str = SIGN_FLIP) -> list[PaperTable]:
+def task_tables(runs: Sequence[Run], display: DisplayNames) -> list[PaperTable]:
     """Return one table per section: the headline score by group (noise, subset …), or the task's columns."""
-    return [task_table(s, display) for s in sections(runs, test=test) if s.methods]
+    return [task_table(s, display) for s in sections(runs) if s.methods]
 
 
 def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: bool) -> PaperTable | None:
@@ -346,7 +345,9 @@ def column_cells(
     if info.better is not None and info.scale[1] and len(values) > 1:
         order = sorted(values, key=lambda i: values[i] if info.lower else -values[i])
         places = list(dict.fromkeys(texts[i] for i in order))
-        tied, notes = _not_separated(section, column, order[0], mark)
+        if (column, mark) not in section.tied:
+            section.tied[column, mark] = _not_separated(section, column, order[0], mark)
+        tied, notes = section.tied[column, mark]
         for i in order:
             best, second = texts[i] == places[0], texts[i] in places[1:2]
             cells[i] = replace(cells[i], best=best, second=second, tied=i in tied and not best)
@@ -387,8 +388,10 @@ def _not_separated(section: TaskSection, column: Column, best: str, mark: str) -
     if not found.wide:
         letters = set(rows[best].letters)
         return {i for i, r in rows.items() if i is not None and letters & set(r.letters)} - {best}, []
+    assert isinstance(found.pairs, PairRows)
     of = {r.method: r.run for r in found.rows}
-    apart = {of[n] for p in found.pairs if p.separated for n in (p.first, p.second)}
+    apart = {of[name] for name, flag in found.pairs.separated(found.baseline).items() if flag}
+    apart |= {of[found.baseline]} if apart else set()
     return {i for i in rows if i is not None and i not in apart} - {best}, []
 
 

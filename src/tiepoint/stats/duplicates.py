@@ -135,6 +135,8 @@ def merge_scenes(
     >>> [round(merge_scenes(s, [(0, 1)], keep_score=k).value(), 6) for k in (True, False)]
     [0.4, 0.5]
     """
+    if not groups:
+        return given
     weights = given.weights.copy()
     removed: set[int] = set()
     for group in groups:

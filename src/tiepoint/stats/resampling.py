@@ -225,6 +225,15 @@ class SceneScore:
         return np.asarray(cells.mean(axis=1))
 
 
+@lru_cache(maxsize=64)
+def _order_by_name(scenes: tuple[str, ...]) -> Ints:
+    """Return the indices of scenes sorted by name. Raise an error for a duplicate scene."""
+    if len(set(scenes)) != len(scenes):
+        twice = next(s for s in scenes if scenes.count(s) > 1)
+        raise InputError(f"scene values: duplicate scene {twice!r}; pass one column per scene")
+    return np.array(sorted(range(len(scenes)), key=scenes.__getitem__), dtype=np.int64)
+
+
 def make_scene_score(given: SceneValues) -> SceneScore:
     """Check scene values, sort scenes by name, and remove scenes and cells without any value.
 
@@ -242,19 +251,17 @@ def make_scene_score(given: SceneValues) -> SceneScore:
             f"scene values: {n} scenes, {len(given.kinds)} kinds and cells of shape {values.shape}; "
             "expected one kind and one column of cells per scene"
         )
-    if len(set(given.scenes)) != n:
-        twice = next(s for s in given.scenes if given.scenes.count(s) > 1)
-        raise InputError(f"scene values: duplicate scene {twice!r}; pass one column per scene")
+    by_name = _order_by_name(tuple(given.scenes))
     weights = np.ones_like(values) if given.weights is None else np.asarray(given.weights, dtype=np.float64)
     weights = np.broadcast_to(weights, values.shape)
     if np.isinf(values).any() or not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError("scene values: values must not be infinite, weights must be finite and not negative")
     weights = np.where(np.isnan(values), 0.0, weights)
     values = np.where(weights > 0, values, 0.0)
-    used = np.flatnonzero((weights > 0).any(axis=0))
     # By name, so that no result depends on the order of the input.
-    used = np.array(sorted(used.tolist(), key=lambda s: given.scenes[s]), dtype=np.int64)
+    used = by_name[np.any(weights[:, by_name] > 0, axis=0)]
     cells = np.flatnonzero((weights > 0).any(axis=1))
-    scenes = tuple(given.scenes[s] for s in used)
-    kinds = tuple(given.kinds[s] for s in used)
-    return SceneScore(scenes, kinds, values[cells][:, used], weights[cells][:, used])
+    scenes, kinds = given.scenes, given.kinds
+    if len(used) < n or (np.diff(used) < 0).any():
+        scenes, kinds = (tuple(names[s] for s in used) for names in (scenes, kinds))
+    return SceneScore(tuple(scenes), tuple(kinds), values[cells][:, used], weights[cells][:, used])

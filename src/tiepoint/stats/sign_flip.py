@@ -294,15 +294,14 @@ def _wide_arrays(given: _Rounded, n: int, m: int, level: float, flips: int, seed
     team = ThreadTeam()
     with one_blas_thread():
         for signs in sign_blocks(n, flips, seed):
-            for at in range(0, signs.shape[1], _WIDTH):
-                sums = given.sums(signs[:, at : at + _WIDTH])
+            sums = given.sums(signs)
 
-                def work(low: int, high: int, sums: Array = sums) -> Array:
-                    largest = np.zeros(sums.shape[2])
-                    sweep(sums, rows, start, low, high, _METHODS, largest)
-                    return largest
+            def work(low: int, high: int, sums: Array = sums) -> Array:
+                largest = np.zeros(sums.shape[2])
+                sweep(sums, rows, start, low, high, _METHODS, _WIDTH, largest)
+                return largest
 
-                maxima.append(np.sqrt(np.max(team.each(parts, work), axis=0)))
+            maxima.append(np.sqrt(np.max(team.each(parts, work), axis=0)))
     null_maximum = np.concatenate(maxima)
     counts = np.zeros((m, 2), np.int64)
     ordered = np.sort(null_maximum)[::-1]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
         found = flat[kind][offset : offset + size].reshape(shape, order="F")
         arrays.append(np.ascontiguousarray(found, np.dtype(name)))
         arrays[-1].flags.writeable = False
-    names = [tuple(found) for found in header["names"]]
+    names = [_shared_names(tuple(found)) for found in header["names"]]
     tables: list[Table] = []
     for entry in header["tables"]:
         scenes, kinds = names[entry["scenes"]], names[entry["kinds"]]
@@ -124,6 +125,12 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
         positives, negatives = arrays[entry["positives"]], arrays[entry["negatives"]]
         tables.append(PooledBins(scenes, kinds, positives, negatives, entry["statistic"], tuple(also)))
     return tables
+
+
+@lru_cache(maxsize=256)
+def _shared_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tuple that was passed first among equal ones: files of one dataset have equal names."""
+    return names
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,24 @@ if TYPE_CHECKING:
 class TaskRegistry(Registry):
     """Registry of the tasks by name. An entry is either a task object or a task class."""
 
+    def __init__(self, what: str, *, group: str) -> None:
+        super().__init__(what, group=group)
+        self._checked: dict[str, Any] = {}
+
     def load_entry(self, entry: RegistryEntry) -> Any:
         """Return the task of a registry entry. A plug-in may register a task class or an instance."""
         from .base import Task
 
         found = super().load_entry(entry)
+        if found is self._checked.get(entry.name):
+            return found
         found = found() if isinstance(found, type) and isinstance(found, Task) else found
         if isinstance(found, type) or not isinstance(found, Task) or found.name != entry.name:
             raise InputError(
                 f"{entry.target} of {entry.package or 'tiepoint'} is registered as the task {entry.name!r}, "
                 "but is not a task with this name; derive it from tiepoint.tasks.base.BaseTask"
             )
+        self._checked[entry.name] = found
         return found
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.errors import InputError, ProblemsError, one_line_list
 from ...core.formatting import first_few
@@ -103,17 +105,19 @@ def align_scenes(
             f"the scores of the methods average different numbers of settings: {shapes}; compare the "
             "same score"
         )
-    common = set.intersection(*(set(t.scenes) for t in tables.values()))
+    names_of = {name: tuple(t.scenes) for name, t in tables.items()}
+    common = set.intersection(*(set(scenes) for scenes in dict.fromkeys(names_of.values())))
     differing = []
-    for name, t in tables.items():
-        extra = sorted(set(t.scenes) - common)
+    for name, scenes in names_of.items():
+        extra = [] if len(scenes) == len(common) else sorted(set(scenes) - common)
         if extra:
             differing.append((SCENES, f"scenes differ: {name} has {first_few(extra)}, not all methods do"))
     if not common:
         raise InputError("the methods have no scene in common; compare runs on the same data")
     notes = check_differences(differing, allow, remedy)
     order = sorted(common)
-    aligned = {name: _pick(t, order) for name, t in tables.items()}
+    pick = cache(partial(_pick_names, tuple(order)))
+    aligned = {name: _pick(t, *pick(names_of[name], tuple(t.kinds))) for name, t in tables.items()}
     first = next(iter(aligned.values()))
     for name, t in aligned.items():
         if t.kinds != first.kinds:
@@ -152,17 +156,26 @@ def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
     return dict(tables)
 
 
-def _pick(t: SceneValues, order: list[str]) -> SceneValues:
-    if len(set(t.scenes)) != len(t.scenes):
-        duplicate = next(s for s in t.scenes if t.scenes.count(s) > 1)
+def _pick_names(
+    order: tuple[str, ...], scenes: tuple[str, ...], kinds: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.int64]]:
+    """Return the scenes of `order`, their kinds and their indices in `scenes`."""
+    if len(set(scenes)) != len(scenes):
+        duplicate = next(s for s in scenes if scenes.count(s) > 1)
         raise InputError(f"scene {duplicate!r} is listed twice; pass one column per scene")
-    position = {scene: i for i, scene in enumerate(t.scenes)}
+    position = {scene: i for i, scene in enumerate(scenes)}
     index = [position[scene] for scene in order]
+    return order, tuple(kinds[i] for i in index), np.array(index, dtype=np.int64)
+
+
+def _pick(
+    t: SceneValues, scenes: tuple[str, ...], kinds: tuple[str, ...], index: NDArray[np.int64]
+) -> SceneValues:
     cells = np.atleast_2d(np.asarray(t.cells, dtype=np.float64))
     weights = None
     if t.weights is not None:
         weights = np.broadcast_to(np.asarray(t.weights, dtype=np.float64), cells.shape)[:, index]
-    return SceneValues(tuple(order), tuple(t.kinds[i] for i in index), cells[:, index], weights)
+    return SceneValues(scenes, kinds, cells[:, index], weights)
 
 
 def _weights(t: SceneValues) -> np.ndarray[Any, np.dtype[np.float64]]:

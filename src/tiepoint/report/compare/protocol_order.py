@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
+
+import numpy as np
 
 from ...core.formatting import count_text
 from ...run.result import Run
@@ -26,11 +28,12 @@ def swapped_pairs(
     """
     sign = -1.0 if lower else 1.0
     both = sorted((m for m in first if m in second), key=lambda m: -sign * first[m])
-    return [
-        (a, b)
-        for a, b in combinations(both, 2)
-        if sign * (first[a] - first[b]) > 0 and sign * (second[a] - second[b]) < 0
-    ]
+    x, y = (sign * np.array([by[m] for m in both]) for by in (first, second))
+    found: list[tuple[str, str]] = []
+    for i, a in enumerate(both):
+        below = (x[i] - x[i + 1 :] > 0) & (y[i] - y[i + 1 :] < 0)
+        found += [(a, both[i + 1 + k]) for k in np.flatnonzero(below)]
+    return found
 
 
 def order_sentence(by_protocol: Mapping[str, Mapping[str, float]], *, lower: bool) -> str:

@@ -98,6 +98,8 @@ def visible_name(name: str) -> str:
     >>> visible_name("a\nb")
     'a\\nb'
     """
+    if name.isprintable():
+        return name
     return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in name)
 
 

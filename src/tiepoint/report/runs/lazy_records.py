@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
+
+import numpy as np
 
 from ...core.errors import DamagedError, StoreError, TiepointError
 from ...core.formatting import count_text
@@ -27,8 +31,38 @@ from ...tasks.base import Task, TaskData
 
 T = TypeVar("T")
 RECORD_CACHE_BYTES = 1 << 28
-TABLE_CACHE_SIZE = 64
-"""Maximum number of scene value files cached in memory."""
+TABLE_CACHE_BYTES = 1 << 25
+
+
+@dataclass
+class TableCache:
+    """Cache of the scene values that were used last, by key, up to 32 MiB."""
+
+    read: Callable[[str], Tables]
+    cached: OrderedDict[str, tuple[int, Tables]] = field(default_factory=OrderedDict)
+    size_bytes: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def get(self, key: str) -> Tables:
+        """Return the scene values of a key, from memory or from their file."""
+        with self.lock:
+            if key in self.cached:
+                self.cached.move_to_end(key)
+                return self.cached[key][1]
+        tables = self.read(key)
+        with self.lock:
+            if key not in self.cached:
+                self.cached[key] = tables_bytes(tables), tables
+                self.size_bytes += self.cached[key][0]
+            while self.size_bytes > TABLE_CACHE_BYTES and len(self.cached) > 1:
+                self.size_bytes -= self.cached.popitem(last=False)[1][0]
+        return tables
+
+
+def tables_bytes(tables: Tables) -> int:
+    """Return the memory of the arrays of scene values. Arrays that tables share count once."""
+    arrays = {id(x): x.nbytes for t in tables.values() for x in vars(t).values() if isinstance(x, np.ndarray)}
+    return sum(arrays.values())
 
 
 @dataclass
@@ -44,7 +78,7 @@ class RecordCache:
     def tables_by(self, values: ValueStore) -> Callable[[str], Tables]:
         """Return a function that reads scene values by key, with an LRU cache that all runs share."""
         if self.tables is None:
-            self.tables = lru_cache(maxsize=TABLE_CACHE_SIZE)(values.get)
+            self.tables = TableCache(values.get).get
         return self.tables
 
     def get(self, key: str) -> Records:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ...core.records import Records
 from ...core.scores import ScoreRow
@@ -31,6 +31,7 @@ def is_canary(run: Run) -> bool:
     return canary_of(run) is not None
 
 
+@lru_cache(maxsize=4096)
 def is_single(group: str) -> bool:
     """Return whether a group is one scene or one pair of images.
 
@@ -172,6 +173,11 @@ class TaskSection:
         """(metric, group) of all scores except those of single scenes and pairs."""
         seen = dict.fromkeys(c for rows in self._rows.values() for c in rows if not is_single(c[1]))
         return [c for c in seen if c[0] != "metadata"]
+
+    @cached_property
+    def tied(self) -> dict[tuple[tuple[str, str], str], tuple[set[str], list[str]]]:
+        """Cache of the runs that are not separated from the best one, by column and mark of ties."""
+        return {}
 
     @cached_property
     def oracle(self) -> Run | None:
