@@ -15,7 +15,7 @@ from tiepoint.core.hashing import hash_array
 from tiepoint.core.records import Features, Item, Records, Unit
 from tiepoint.core.scores import SceneValues, Score
 from tiepoint.report.runs.lazy_records import lazy_run
-from tiepoint.run import feature_pipeline, finish, preparation, update
+from tiepoint.run import feature_pipeline, finish, preparation, session, update
 from tiepoint.run.engine import evaluate
 from tiepoint.run.finish import merge_runs
 from tiepoint.run.request import RunRequest
@@ -93,6 +93,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> FakeTask:
     for module in (finish, preparation, update):
         monkeypatch.setattr(module, "load_task", lambda name: fake)
     monkeypatch.setattr(feature_pipeline, "repeat_items", lambda context, computed: {})
+    monkeypatch.setattr(session, "irreproducible", lambda context: None)
     FakeOpened.compared = 0
     CALLS.clear()
     return fake

@@ -125,7 +125,8 @@ def hash_array(array: np.ndarray[Any, Any]) -> str:
     False
     """
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    digest.update(np.ascontiguousarray(array).data)
+    content = np.ascontiguousarray(array)
+    digest.update(content.tobytes() if array.dtype.kind in "mM" else content.data)  # dates have no buffer
     return digest.hexdigest()
 
 

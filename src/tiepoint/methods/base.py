@@ -114,6 +114,14 @@ def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
     return hash_json([method_key(config["base"], of_item), own])
 
 
+def has_user_code(config: Any) -> bool:
+    """Return whether a config contains a class or a program from user code."""
+    if isinstance(config, Mapping):
+        own = {"class", "source"} <= config.keys() or {"program", "greeting"} <= config.keys()
+        return own or any(map(has_user_code, config.values()))
+    return isinstance(config, list) and any(map(has_user_code, config))
+
+
 Finish = Callable[[], Arrays]
 """Function that checks one streamed result. It returns the arrays or raises the error of `Method.extract`."""
 

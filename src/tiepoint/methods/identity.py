@@ -23,7 +23,7 @@ from ..core.records import Item
 from .base import no_item_key
 from .named_files import hash_literal_files
 from .object_state import NotHashable, ObjectState
-from .outside_state import OutsideState
+from .outside_state import OutsideState, replaced_function
 from .registry import METHODS
 from .source_files import SourceFiles, is_installed, library_versions, sources_of
 from .spec import parameters_of
@@ -77,7 +77,9 @@ def _builtin(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[
     }
     stated = getattr(thing, "config", None)
     parts = getattr(thing, "tiepoint_parts", None)
-    made["libraries"] = library_versions(getattr(cls, "libraries", LIBRARIES))
+    libraries = getattr(cls, "libraries", LIBRARIES)
+    made["libraries"] = library_versions(libraries)
+    replaced = replaced_function(libraries)
     if "torch" in made["libraries"] and (settings := torch_settings(of_networks=True)):
         made["torch"] = settings
     if parts is not None:
@@ -86,13 +88,13 @@ def _builtin(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[
             k: config_of(p, distance=distance_of(p), device=device, on_bad=on_bad) for k, p in parts.items()
         }
         made["parts"] = {k: config for k, (config, _) in known.items()}
-        return made, next((why for _, why in known.values() if why), None)
+        return made, replaced or next((why for _, why in known.values() if why), None)
     made["params"] = {k: _plain(v) for k, v in (vars(thing) if stated is None else stated).items()}
     if "device" in parameters_of(cls):
         made["device"] = device
     if hasattr(thing, "weight_hashes"):
         made["weights"] = dict(thing.weight_hashes)
-    return made, getattr(thing, "uncached_reason", None)
+    return made, replaced or getattr(thing, "uncached_reason", None)
 
 
 def _plain(value: Any) -> Any:

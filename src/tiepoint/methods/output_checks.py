@@ -229,19 +229,24 @@ def _packed(values: Array, where: str) -> Array:
             f"{where}: hamming descriptors seem to store one bit per byte, found uint8; {_range(values)}; "
             "return bool, or use numpy.packbits"
         )
-    return np.ascontiguousarray(values)
+    return _copied(values)
 
 
 def _real(values: Array, where: str) -> Array:
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     kind = values.dtype
     if kind in (np.float32, np.float64, np.uint8):
-        return np.ascontiguousarray(values)
+        return _copied(values)
     if kind.kind == "f" and kind.itemsize > 8:
         return values.astype(np.float64)
     if kind.kind in "iu" and values.size and max(abs(int(values.min())), abs(int(values.max()))) > 1 << 24:
         return values.astype(np.float64)
     return values.astype(np.float32)
+
+
+def _copied(values: Array) -> Array:
+    """Return a contiguous copy: a method may write its next result into the same array."""
+    return np.array(values, order="C")
 
 
 def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:

@@ -50,6 +50,25 @@ _STALE = (
 )
 
 
+def replaced_function(libraries: Iterable[str]) -> str | None:
+    """Return which function of these loaded libraries user code replaced. None if it replaced none.
+
+    Only the modules and their direct submodules are searched.
+    """
+    for library in libraries:
+        module = sys.modules.get(library)
+        root = os.path.dirname(getattr(module, "__file__", None) or "")
+        if module is None or not root:
+            continue
+        parts = [m for m in list(vars(module).values()) if issubclass(type(m), ModuleType)]
+        for part in [module, *(m for m in parts if m.__name__.startswith(f"{library}."))]:
+            for name, value in list(vars(part).items()):
+                file = value.__code__.co_filename if type(value) is FunctionType else root
+                if not file.startswith((root, "<")) and not is_installed(file):
+                    return f"`{part.__name__}.{name}` was replaced by code in {file}"
+    return None
+
+
 class OutsideState:
     """Collector of the state that functions and classes of user code read.
 

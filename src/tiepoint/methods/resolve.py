@@ -19,7 +19,7 @@ from ..core.plugins import check_distance, distance_of
 from ..core.processes import check_threads
 from ..core.records import Arrays, Item
 from . import transforms
-from .base import Finish, Method
+from .base import Finish, Method, has_user_code
 from .identity import config_of, item_part
 from .opened_files import OpenedFiles
 from .output_checks import check_descriptors, check_on_bad
@@ -178,7 +178,7 @@ def _program(spec: str, family: str, device: str, on_bad: str, options: Mapping[
 
 def _watched(method: Method) -> Method:
     """Return a method that records which files its user code opens. Other methods are unchanged."""
-    if not method.needs_payload or method.uncached_reason or not _has_user_code(method.config):
+    if not method.needs_payload or method.uncached_reason or not has_user_code(method.config):
         return method
     opened = method.opened or OpenedFiles()
     return replace(
@@ -187,13 +187,6 @@ def _watched(method: Method) -> Method:
         extract=opened.calls(method.extract),
         stream=None if method.stream is None else opened.steps(method.stream),
     )
-
-
-def _has_user_code(config: Any) -> bool:
-    """Return whether a config contains a class from user code."""
-    if isinstance(config, Mapping):
-        return {"class", "source"} <= config.keys() or any(map(_has_user_code, config.values()))
-    return isinstance(config, list) and any(map(_has_user_code, config))
 
 
 def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:

@@ -99,8 +99,9 @@ def evaluate_prepared(
     started, since_ns = time.perf_counter() - prepared.seconds, time.time_ns()
     request, task, protocols = prepared.request, prepared.task, prepared.protocols
     method, fit = prepared.fit_transforms(store.root)
-    manifest = initial_manifest(prepared, method, fit)
     context = make_context(prepared, store, session, method)
+    method = context.method
+    manifest = initial_manifest(prepared, method, fit)
     first = lead_metric(task, request.options)
     stored = stored_result(context, manifest, protocols, store)
     if stored is not None and not request.time:

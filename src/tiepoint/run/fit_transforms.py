@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from ..core.errors import DamagedError, InputError, join_errors
 from ..core.formatting import count_text, first_few
 from ..core.records import Arrays, Item
-from ..methods.base import Method
+from ..methods.base import Method, has_user_code
 from ..methods.transforms import PLAIN, FitRequest, FittedTransform, load_transform
 from ..store.atomic_files import atomic_file
 from ..store.feature_cache import FeatureCache
@@ -22,6 +23,7 @@ from ..tasks.base import TaskData
 from ..tasks.capabilities import HasTrainingItems
 from .cache_keys import feature_key, fit_key, temporary_fit_key
 from .context import MAX_LISTED_PROBLEMS
+from .repeat_check import is_close
 
 
 class FolderTraining:
@@ -87,6 +89,8 @@ class TransformFitter:
         keys = [method.key(item) for item in items]
         trained_on = [[key, item.content] for key, item in zip(keys, items, strict=True)]
         path = self.root / "transforms" / f"{fit_key(request, trained_on)}.npz"
+        if has_user_code(method.config) and not self._still_computed(method, items, keys, source, path):
+            keys = [None] * len(items)
         cached = all(key is not None for key in keys)
         temporary_key = temporary_fit_key(self.request_key, method, path.name)
         fitted = load_transform(path) if cached and path.is_file() else self.fits.get(temporary_key)
@@ -127,6 +131,38 @@ class TransformFitter:
                 f"{count_text(len(shared), 'sequence that is', 'sequences that are')} also tested ({some}), "
                 "so its scores are too high"
             )
+
+    def _still_computed(
+        self,
+        method: Method,
+        items: Sequence[Item],
+        keys: Sequence[str | None],
+        source: TaskData | FolderTraining,
+        path: Path,
+    ) -> bool:
+        """Return whether user code still computes the cached features that a transform is fitted on.
+
+        If none is cached, return whether the transform is not cached either.
+        """
+        cache = FeatureCache(self.root / "features")
+        cached = [
+            (item, key)
+            for item, own in zip(items, keys, strict=True)
+            if own is not None and (key := feature_key(method, own, item)) in cache
+        ]
+        if not cached:
+            return not path.is_file()
+        item, key = random.choice(cached)
+        again = method.extract(item, source.read_item(item.key) if method.needs_payload else None)
+        try:
+            if is_close(cache.get(key), again):
+                return True
+        except DamagedError:  # recomputed and reported later
+            return True
+        self.notices.append(
+            f"{method.name} no longer computes its cached features of {item.key}; the transform was refitted"
+        )
+        return False
 
     def _values(
         self,

@@ -30,7 +30,7 @@ from ..tasks import load_task
 from ..tasks.base import Task, TaskData
 from ..tasks.capabilities import HasProtocolWarnings
 from ..tasks.info import identity_options
-from .cache_keys import request_key, task_key, temporary_method_key
+from .cache_keys import request_key, task_key
 from .context import (
     ContextRecipe,
     Progress,
@@ -41,6 +41,7 @@ from .context import (
 )
 from .fit_transforms import TransformFitter
 from .oracle import with_oracle
+from .repeat_check import reproduces_records
 from .request import RunRequest, plain_options
 from .update import outdated_protocols, update_run
 
@@ -288,22 +289,19 @@ def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any
     return method
 
 
-def is_cacheable(prepared: PreparedRun) -> bool:
+def is_cacheable(opened: TaskData, method: Method) -> bool:
     """Return whether features can be cached, i.e. whether the method has a complete cache key."""
-    items = prepared.opened.items
-    return not items or prepared.method.key(items[0]) is not None
+    return not opened.items or method.key(opened.items[0]) is not None
 
 
 def make_context(
     prepared: PreparedRun, store: Store, session: RunSession, method: Method | None = None
 ) -> RunContext:
-    """Return the context of a run. Features that are not cacheable go to the session's temporary cache."""
+    """Return the context of a run, see `RunSession.context`."""
     method = method or prepared.fit_transforms(store.root)[0]
-    context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
-    if is_cacheable(prepared):
-        return context
-    key = temporary_method_key(prepared.request, method)
-    return replace(context, features=session.temporary_cache, temporary_key=key)
+    return session.context(
+        RunContext(prepared.task, prepared.opened, method, store.features, store.records), prepared.request
+    )
 
 
 def worker_recipe(request: RunRequest, method: Method, store: Store) -> ContextRecipe | None:
@@ -341,7 +339,7 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
         *fit.notices,
         *prepared.notices,
     ]
-    if not is_cacheable(prepared):
+    if not is_cacheable(prepared.opened, method):
         warnings.append(method.notice or f"The features of {method.name} are not cached.")
     return Manifest(
         task=prepared.task.name,
@@ -407,4 +405,4 @@ def stored_result(
     units = run.manifest.units
     if not all(key in store.records for by in units.values() for key in by.values()):
         return None
-    return run if context.matches_stored(units) else None
+    return run if context.matches_stored(units) and reproduces_records(context, run.manifest) else None

@@ -1,20 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute some items twice, to find methods whose features differ from call to call."""
+"""Compute some items twice, to find methods whose features differ from call to call or from the cache."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from math import prod
 from typing import Any
 
-from ..methods.base import Method
+import numpy as np
+
+from ..core.errors import DamagedError
+from ..core.records import Arrays
+from ..methods.base import Method, has_user_code
 from ..methods.pairs.image_memo import MEMO
 from ..store.feature_cache import content_hash
+from ..store.stored_run import Manifest
+from .cache_keys import record_key
 from .context import DIFFERS, REPEATED, SAME, RunContext
 
 SHARE = 0.01
 """Largest share of the time for features that further items may take. One item is always computed again."""
+
+RECHECK_S = 0.3
+"""Seconds for which further cached items of user code are computed again before the cache is used."""
+
+ROUNDING = 1e-4
+"""Largest difference that rounding may cause, as a share of the largest value."""
 
 REPEATS = "items computed twice"
 """Name of the job that computes items again."""
@@ -58,26 +72,113 @@ def repeat_items(context: RunContext, computed: Computed) -> dict[str, str]:
     if not headers:
         return {}
     costs = {item: float(meta.get("time_s", 0.0)) for item, meta in headers.items()}
-    filled = [i for i, meta in headers.items() if any(prod(shape) for shape in meta["arrays"].values())]
-    first = min(filled or headers, key=lambda item: costs[item])
+    first = _cheap(headers)[0]
     rest = sorted(headers.keys() - {first}, key=lambda item: keys[item])
     found: dict[str, str] = {}
     started = time.perf_counter()
-    with MEMO.bypassed():
-        for item in [first, *rest]:
-            if item != first and time.perf_counter() - started + costs[item] > budget_s:
-                break
-            found[item] = SAME if _content(context, item) == headers[item]["content"] else DIFFERS
+    for item in [first, *rest]:
+        if item != first and time.perf_counter() - started + costs[item] > budget_s:
+            break
+        again = _again(context, item)
+        same = again is not None and content_hash(again) == headers[item]["content"]
+        found[item] = SAME if same else DIFFERS
     return found
 
 
-def _content(context: RunContext, item: str) -> str | None:
-    """Return the content hash of an item's features, computed again. None if that fails."""
+def _cheap(headers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the cheaper half of the items, cheapest first; without empty features if there are others."""
+    filled = [i for i, meta in headers.items() if any(prod(shape) for shape in meta["arrays"].values())]
+    by_cost = sorted(filled or headers, key=lambda item: float(headers[item].get("time_s", 0.0)))
+    return by_cost[: (len(by_cost) + 1) // 2]
+
+
+def _again(context: RunContext, item: str) -> Arrays | None:
+    """Return an item's features, computed again without memos. None if that fails."""
     payload = context.payload(item)
-    try:
-        return content_hash(context.method.extract(context.items[item], payload))
-    except Exception:  # of the method: it returned features before
+    with MEMO.bypassed():
+        try:
+            return context.method.extract(context.items[item], payload)
+        except Exception:  # of the method: it returned features before
+            return None
+
+
+def irreproducible(context: RunContext) -> str | None:
+    """Return why the cached features of user code must not be used. None if the code still computes them.
+
+    No key contains everything that code can read, such as state of libraries. Therefore one cached item, and
+    further items for at most `RECHECK_S`, are computed again before the cache is used, each time others.
+    Differences of rounding do not count, because other numbers of threads and other machines cause them, nor
+    methods that are known not to be deterministic.
+    """
+    if not has_user_code(context.method.config):
         return None
+    headers: dict[str, Mapping[str, Any]] = {}
+    for item, key in context.feature_keys.items():
+        with suppress(DamagedError):  # the run recomputes it
+            meta = context.features.meta(key)
+            if meta is not None and meta.get(REPEATED) == DIFFERS:
+                return None
+            if meta is not None:
+                headers[item] = meta
+    cheap = _cheap(headers)
+    chosen = random.sample(cheap, len(cheap))
+    chosen += random.sample(sorted(headers.keys() - {*cheap}), len(headers) - len(cheap))
+    started = time.perf_counter()
+    for item in chosen:
+        spent_s = time.perf_counter() - started
+        if item != chosen[0] and spent_s + float(headers[item].get("time_s", 0.0)) > RECHECK_S:
+            break
+        again = _again(context, item)
+        with suppress(DamagedError):
+            if again is None or not is_close(context.features.get(context.feature_keys[item]), again):
+                return (
+                    f"its code no longer computes the cached features of {item}: it reads something that the "
+                    "cache key does not contain, or random numbers that the input does not seed"
+                )
+    return None
+
+
+def reproduces_records(context: RunContext, manifest: Manifest) -> bool:
+    """Return whether user code still computes the records of a stored run whose features were removed.
+
+    Checks the unit with the fewest items. Methods that are known not to be deterministic are not checked.
+    """
+    keys = context.feature_keys.values()
+    if not has_user_code(context.method.config) or manifest.nondeterministic_items:
+        return True
+    if any(key in context.features for key in keys):  # `irreproducible` checked one
+        return True
+    unit = min(context.opened.units, key=lambda unit: len(unit.items))
+    found = [_again(context, item) for item in unit.items]
+    contents = [content_hash(arrays) for arrays in found if arrays is not None]
+    return len(contents) == len(found) and all(
+        record_key(context.task, context.opened, context.method, unit, comparison, contents) == key
+        for comparison, key in manifest.units.get(unit.key, {}).items()
+    )
+
+
+def is_close(cached: Arrays, again: Arrays) -> bool:
+    """Return whether arrays are equal up to rounding, in units of the largest value of each array.
+
+    >>> one = {"values": np.float32([[1, 100]])}
+    >>> [is_close(one, {"values": np.float32([[first, 100]])}) for first in (1.001, 2)]
+    [True, False]
+    """
+    if cached.keys() != again.keys():
+        return False
+    for name, array in cached.items():
+        other = np.asarray(again[name])
+        if array.shape != other.shape or array.dtype != other.dtype:
+            return False
+        if array.dtype.kind != "f":
+            same = np.array_equal(array, other)
+        else:
+            finite = np.isfinite(array)
+            largest = float(np.max(np.abs(array[finite]), initial=0.0))
+            same = np.allclose(array, other, rtol=0.0, atol=ROUNDING * largest, equal_nan=True)
+        if not same:
+            return False
+    return True
 
 
 def note_repeats(context: RunContext, found: Mapping[str, str]) -> None:

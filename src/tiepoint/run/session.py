@@ -7,15 +7,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.processes import remove_orphans
+from ..methods.pairs.image_memo import MEMO
 from ..methods.source_files import OWN
 from ..store.atomic_files import remove_temporaries, temporary_folder
 from ..store.feature_cache import FeatureCache
 from ..store.store import Store
+from .cache_keys import temporary_method_key
 from .compute import ComputedRecords
 from .context import Progress, RunContext, no_progress
 from .executors import Executor
@@ -27,6 +30,8 @@ from .preparation import (
     make_context,
     stored_result,
 )
+from .repeat_check import irreproducible
+from .request import RunRequest
 from .scoring import discard_damaged, recompute_notices
 
 if TYPE_CHECKING:
@@ -49,7 +54,9 @@ class RunSession(ExitStack):
         self.cluster = cluster
         self.report = report
         self.callback(_close_programs)
+        MEMO.clear()  # a key does not contain everything that user code reads
         self._pool: ProcessPool | None = None
+        self._reasons: dict[frozenset[str], str | None] = {}
         self._cluster_runs: ClusterRuns | None = None
         if root not in _cleaned:
             _cleaned.add(root)
@@ -69,7 +76,7 @@ class RunSession(ExitStack):
             return
         submitted: dict[int, PreparedRun] = {}
         for run in runs:
-            if not is_cacheable(run) or run.method.spec is None:
+            if not is_cacheable(run.opened, run.method) or run.method.spec is None:
                 self.report(f"{run.method.name} cannot be sent to the cluster; running it locally")
             elif run.fit.log or self._missing(run, store) is not None:
                 submitted[id(run)] = run
@@ -89,7 +96,8 @@ class RunSession(ExitStack):
         """Return the context of a run. None if the result is stored."""
         method, fit = prepared.fit_transforms(store.root)
         context = make_context(prepared, store, self, method)
-        stored = stored_result(context, initial_manifest(prepared, method, fit), prepared.protocols, store)
+        manifest = initial_manifest(prepared, context.method, fit)
+        stored = stored_result(context, manifest, prepared.protocols, store)
         return context if stored is None else None
 
     def _repaired(self, prepared: PreparedRun, store: Store) -> RunContext | None:
@@ -105,6 +113,22 @@ class RunSession(ExitStack):
     def collect(self, prepared: PreparedRun) -> ComputedRecords | None:
         """Wait for the cluster and return the records of a run. None if the run was not submitted."""
         return None if self._cluster_runs is None else self._cluster_runs.collect(id(prepared))
+
+    def context(self, context: RunContext, request: RunRequest) -> RunContext:
+        """Return a context whose features go to the temporary cache unless they can be cached.
+
+        Features that are cached already are used if user code still computes them.
+        """
+        method = context.method
+        if is_cacheable(context.opened, method):
+            key = frozenset(context.feature_keys.values())
+            if key not in self._reasons:
+                self._reasons[key] = None if request.on_cluster else irreproducible(context)
+            if self._reasons[key] is None:
+                return context
+            method = replace(method, uncached_reason=self._reasons[key])
+        own = temporary_method_key(request, method)
+        return replace(context, method=method, features=self.temporary_cache, temporary_key=own)
 
     @cached_property
     def temporary_cache(self) -> FeatureCache:

@@ -63,6 +63,12 @@ class FeatureMemo:
         finally:
             self._paused = False
 
+    def clear(self) -> None:
+        """Forget all features."""
+        with self._lock:
+            self._kept.clear()
+            self.size = 0
+
     @contextmanager
     def stored_in(self, disk: ImageStore) -> Iterator[None]:
         """Store costly features also in `disk` within this context."""

@@ -37,7 +37,6 @@ from ...store.status_files import track_progress
 from ...store.store import Store
 from ...tasks.base import BaseTaskData, MissingTask
 from ...tasks.pairs.data import PairMatches, matches_of
-from ..cache_keys import temporary_method_key
 from ..context import Progress, RunContext, count_steps, no_progress, set_kernel_device
 from ..engine import discard_if_files_changed
 from ..feature_pipeline import FeaturePipeline
@@ -221,10 +220,7 @@ class _Work:
         seen: dict[tuple[Any, ...], str] = {}
         for (name, method), given in zip(self.methods.items(), self.request.methods, strict=True):
             context = RunContext(MissingTask(TASK), opened, method, self.store.features, self.store.records)
-            if opened.items and method.key(opened.items[0]) is None:
-                request = RunRequest(given, TASK, self.request.images)
-                key = temporary_method_key(request, method)
-                context = replace(context, features=self.session.temporary_cache, temporary_key=key)
+            context = self.session.context(context, RunRequest(given, TASK, self.request.images))
             own = (method.distance, *context.feature_keys.values())
             if own in seen and kept:
                 raise InputError(
@@ -248,7 +244,7 @@ class _Work:
 
     def _notes(self) -> tuple[str, ...]:
         notes = [note for method in self.methods.values() for note in method.notices]
-        notes += [m.notice for m in self.methods.values() if m.notice]
+        notes += [c.method.notice for c in self.contexts if c.method.notice]
         paths = {p for n in self.pairs.values() for p in (n.pair.image0, n.pair.image1) if p is not None}
         rotated = sum(read_orientation(path) != 1 for path in paths)
         if rotated:

@@ -116,7 +116,7 @@ class Racer:
         method, fit = prepared.fit_transforms(store.root)
         self.name, self.prepared = name, prepared
         self.context: RunContext = make_context(prepared, store, session, method)
-        self.manifest: Manifest = initial_manifest(prepared, method, fit)
+        self.manifest: Manifest = initial_manifest(prepared, self.context.method, fit)
         if self.context.temporary_key is not None:
             raise InputError(
                 f"{name}: its features cannot be cached, so a race could not resume; run the methods and "
