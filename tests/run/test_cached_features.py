@@ -20,7 +20,7 @@ import pytest
 
 import tiepoint as tp
 from tiepoint.core.errors import InputError
-from tiepoint.run import repeat_check
+from tiepoint.run import compute, repeat_check
 from tiepoint.tools import race
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -327,6 +327,21 @@ def test_evaluate_pairs_after_state_changed_describe_images_again(
     assert first.manifest.units != fresh.manifest.units
     assert second.manifest.units == fresh.manifest.units
     assert warned(second)
+
+
+def test_evaluate_workers_with_other_state_stops(
+    here: Path, patches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compute, "MIN_PARALLEL_WORK_S", 0.0)
+    (here / "jobs.py").write_text(HEAD.format("getattr(argparse.Namespace, 'size_22', 2)"))
+    how = {"task": "hpatches/matching", "data": patches, "store": "s", "jobs": 2, "progress": False}
+    monkeypatch.setattr(argparse.Namespace, "size_22", 4, raising=False)
+    with pytest.raises(InputError, match="a worker process computes other features"):
+        tp.evaluate("jobs.py:M", **how)
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(compute, "MIN_PARALLEL_WORK_S", 0.0)
+    assert tp.evaluate("jobs.py:M", **how).value("map") == evaluated("jobs.py:M", patches, "one").value("map")
 
 
 def test_race_after_unkeyed_state_changed_stops(

@@ -14,12 +14,18 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join_errors
-from ..methods.base import Finish
+from ..methods.base import Finish, has_user_code
 from ..methods.user_code import is_builtin_class
 from . import costs
-from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RunContext, count_steps
+from .context import (
+    MAX_LISTED_PROBLEMS,
+    ContextRecipe,
+    Progress,
+    RunContext,
+    count_steps,
+)
 from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
-from .repeat_check import REPEATS, SHARE, note_repeats, repeat_items, to_repeat
+from .repeat_check import REPEATS, SHARE, computes_same, note_repeats, repeat_items, to_repeat
 
 PAYLOAD_BYTES = 512 << 20
 """Maximum total size of decoded items in flight. At least one item is always allowed."""
@@ -83,8 +89,27 @@ def make_features(
         with context.keeping_images():
             failures += FeaturePipeline(context).run(rest, step, patience)
     raise_failures(context, label, failures, total)
+    if parallel and has_user_code(context.method.config):
+        _compare_with_worker(context, list(missing.values()), pool, recipe)
     if repeat:
         repeat_some(context, dict(missing.values()), begun, pool if parallel else None, recipe)
+
+
+def _compare_with_worker(
+    context: RunContext, computed: Sequence[tuple[str, str]], pool: Executor, recipe: ContextRecipe | None
+) -> None:
+    """Raise an error if this process reproduces its features of the first item, but a worker does not."""
+    item = computed[0][0]
+    found, failures = pool.run(computes_same, {item: computed[0]}, recipe, lambda: None, None)
+    raise_failures(context, REPEATS, failures, 1)
+    if found[item] or not computes_same(context, computed[0]):
+        return
+    for _, key in computed:
+        context.features.discard(key)
+    raise InputError(
+        f"{context.method.name}: a worker process computes other features of {item} than the process that "
+        "started it, whose state differs; run it with `jobs` 1"
+    )
 
 
 def repeat_some(

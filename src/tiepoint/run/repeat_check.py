@@ -138,6 +138,13 @@ def irreproducible(context: RunContext) -> str | None:
     return None
 
 
+def computes_same(context: RunContext, argument: tuple[str, str]) -> bool:
+    """Return whether this process computes the cached features of an item. Runs as a job."""
+    item, key = argument
+    again = _again(context, item)
+    return again is not None and is_close(context.features.get(key), again)
+
+
 def reproduces_records(context: RunContext, manifest: Manifest) -> bool:
     """Return whether user code still computes the records of a stored run whose features were removed.
 
