@@ -17,6 +17,7 @@ from race_world import calls, requests, write_world
 
 import tiepoint as tp
 from tiepoint.core.errors import InputError, UnitError
+from tiepoint.run import session
 from tiepoint.run.engine import evaluate
 from tiepoint.run.race.engine import RaceSettings, RunningRace
 from tiepoint.run.race.live import race_methods
@@ -38,6 +39,12 @@ ALPHA = RaceSettings(group="alpha=0.05,per=pair")
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return write_world(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def no_recheck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not compute cached items again, so that calls can be counted."""
+    monkeypatch.setattr(session, "irreproducible", lambda context: None)
 
 
 def raced(

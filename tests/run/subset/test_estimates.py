@@ -16,6 +16,7 @@ from less_golden import ZEB, needs_golden, needs_zeb
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.runs.selection import one_run
+from tiepoint.run import session
 from tiepoint.run.importers import import_files
 from tiepoint.run.subset.choose import ADVICE
 from tiepoint.run.update import rescore
@@ -141,7 +142,10 @@ def test_line_is_sorted_by_references(world: Path) -> None:
     assert expected == sorted(expected)
 
 
-def test_same_request_is_reported_from_store(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_request_is_reported_from_store(
+    world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "irreproducible", lambda context: None)  # computes cached items again
     before, run = race_world.calls(world / "pairs.json"), stored(world, "new")
     assert on_subset(world, "--name", "new") == 0
     assert race_world.calls(world / "pairs.json") == before
