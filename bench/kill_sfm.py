@@ -4,8 +4,9 @@
     python bench/kill_sfm.py --kills 100 [--seed 0] [--work DIR]
 
 A life is `tiepoint run` of one method on a small rendered scene with two seeds. SIGKILL hits it at a random
-moment: the main process alone (`parent`), its process group (`group`), or the child process that calls
-COLMAP alone (`child`), which a run survives by starting the child again. Every few kills the command runs to
+moment: the main process alone (`parent`), its process group (`group`), the child process that calls COLMAP
+alone (`child`), which a run survives by starting the child again, or the group while a database is written
+and verified (`database`). Every few kills the command runs to
 its end. Then scores must equal those of the undisturbed run except for measured times, cached stages must be
 intact, and no process, scratch folder or temporary file may be left. The exit code is 1 if anything differs.
 Needs Linux and pycolmap.
@@ -74,6 +75,14 @@ def in_session(session: int) -> list[int]:
 
 def kill(process: subprocess.Popen[bytes], way: str, chance: random.Random) -> str:
     """Kill one part of a life. Return what was killed."""
+    if way == "database":
+        folder = Path(tempfile.gettempdir())
+        while not (found := [*folder.glob(f"*-{process.pid}-*/database.db")]) and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.3))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return "database" if found else "no database"
     if way == "child":
         while not (found := children(process.pid)) and process.poll() is None:
             time.sleep(0.02)
@@ -110,6 +119,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ways", default="parent,group,child,database", help="what is killed")
     parser.add_argument("--work", type=Path)
     args = parser.parse_args()
     chance = random.Random(args.seed)
@@ -125,8 +135,10 @@ def main() -> int:
         store, number = work / f"store{number}", number + 1
         for _ in range(chance.randint(1, MOST_KILLS)):
             process = life(data, store)
-            time.sleep(chance.uniform(0.05, 1.0) * whole)
-            way = kill(process, chance.choice(["parent", "group", "child"]), chance)
+            way = chance.choice(args.ways.split(","))
+            if way != "database":
+                time.sleep(chance.uniform(0.05, 1.0) * whole)
+            way = kill(process, way, chance)
             count[way if process.poll() is None or way != "child" else "after its end"] += 1
             done += 1
             process.wait()
