@@ -294,6 +294,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         "score": section.score_words,
         "metric": metric,
         "group": group,
+        "ranks": not section.no_ranking,
         "question": section.definition.info.sentence,
         "about": metric_info(section.definition.info, metric).sentence(group),
         "metrics": _metrics(section, table),

@@ -165,7 +165,7 @@ def test_without_truth_nothing_is_ranked(tmp_path, room, capsys):
     assert "have no score, only counts such as registered_images" in capsys.readouterr().err
     assert command(["report", *store, "--out", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
-    for words in ("who wins", 'title="the range of ranks', "brighter is better", "LaTeX"):
+    for words in ("who wins", 'title="the range of ranks', "brighter is better", "LaTeX", "score <code>"):
         assert words not in page
     assert "cameras of photos by" in page
     assert "registered images" in page
