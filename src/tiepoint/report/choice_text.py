@@ -80,7 +80,7 @@ def _joined(names: list[str]) -> str:
 
 
 def trust(choice: Choice) -> str:
-    """Return the measured error of the rule for methods like these. Empty without a recommendation."""
+    """Return how often such a recommendation was wrong when it was measured. Empty without one."""
     if choice.leader is None:
         return ""
     if any(c.dense for c in choice.candidates.values()):

@@ -40,9 +40,8 @@ Computed = tuple[Mapping[str, str], float]
 def to_repeat(context: RunContext, missing: Mapping[str, str]) -> Mapping[str, str]:
     """Return the items that the repeat check may compute twice, with their feature keys.
 
-    These are the items that are missing from the cache. If none is missing and no earlier run has checked an
-    item, these are all items. The result is empty if no check is needed, as for a built-in method that reads
-    files.
+    These are the items that are missing from the cache. If the cache has all of them, these are all items,
+    unless an earlier run has already computed one of them twice. Built-in methods that read files have none.
     """
     if not _computes(context.method):
         return {}

@@ -129,7 +129,7 @@ _MIN_THREADED_OPS = 1 << 24
 
 @dataclass(frozen=True)
 class SceneCounts:
-    """Scene counts of r resamples or other weightings of scenes.
+    """How often each scene occurs in each of r resamples.
 
     `counts` (r, scenes) are integers. `strata` (scenes,) is the stratum of each scene. `factors` (r, strata)
     convert the counts of a stratum to weights.

@@ -197,7 +197,7 @@ def test_small_pool_needs_fewer_neighbours(tmp_path, retrieval):
     ("text", "words"),
     [
         ("", "empty"),
-        ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: the pool differs from that of r.benchmark"),
+        ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: the image pool differs from that of r.benchmark"),
         (POOL + "\na.ref.0,a.e1.0\n", "line 2: expected 3 patches (the query and its 2 nearest), found 2"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row; add them, starting with b.ref.1"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\na.ref.0,a.e1.0,b.ref.1\n", "line 3: duplicate query a.ref.0"),

@@ -280,7 +280,7 @@ def test_import_unknown_set_warns_and_is_not_in_mean(tmp_path: Path) -> None:
     written(tmp_path / "dump", GOOD.replace(" 1.0 2.0", " 0 0"), name="[T] mine own v1.txt")
     with Store.open(tmp_path / "s") as store:
         (run,), notes = import_files([tmp_path / "dump"], store)
-    assert any("not of the benchmark (own)" in note for note in notes)
+    assert any("that the benchmark does not have (own)" in note for note in notes)
     assert value(run, "auc", "area=exact,set=own,threshold_deg=5") == 1.0
     assert value(run, "auc", "area=exact,threshold_deg=5") == pytest.approx(0.3)
     assert value(run, "failures", "all") == 1

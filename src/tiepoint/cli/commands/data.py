@@ -25,10 +25,10 @@ def check_data_command(
     ),
     fast: bool = typer.Option(False, "--fast", help="Check only headers and names."),
     missing: bool = typer.Option(
-        False, "--missing", help="List everything that is missing from the release."
+        False, "--missing", help="List all files of the published dataset that are missing."
     ),
 ) -> int:
-    """Identify the release of a dataset. List missing or wrong files and the supported tasks.
+    """Identify a published dataset. List missing or wrong files and the supported tasks.
 
     With --store, verify a store instead, as `tiepoint store check` does.
 

@@ -98,7 +98,7 @@ def make(
 @app.command("intersect")
 def intersect(
     first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
-    second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
+    second: str = typer.Argument(..., metavar="B", help="Keypoint set of the images of A."),
     out: str = typer.Option(..., "--out", metavar="NAME", help="Prefix of the new sets NAME_a and NAME_b."),
     tolerance_px: float = typer.Option(
         3.0, "--tolerance-px", help="Maximum distance between matched keypoints."

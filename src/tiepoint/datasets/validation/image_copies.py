@@ -21,7 +21,7 @@ SHARING = ("wxbs", "pf-willow", "pf-pascal", "spair")
 
 
 class ImageCopies(NamedTuple):
-    """Messages about images of equal content: warnings, and notes if a published dataset has them."""
+    """Messages about images of equal content. For copies in published datasets they are notes."""
 
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -128,7 +128,10 @@ def _count(pairs: Sequence[PairTruth], step: _Step) -> Votes:
 def _count_with(
     find: Callable[[PairTruth], Iterator[_Found]], pairs: Sequence[PairTruth], step: _Step
 ) -> Votes:
-    """Count the votes of each pair. After `MIN_PAIRS` pairs, skip pairs of scenes that have `MIN_VOTES`."""
+    """Count the matches of each pair that fit the truth or one of its wrong forms.
+
+    After `MIN_PAIRS` pairs, skip pairs of scenes that have `MIN_VOTES`.
+    """
     votes = np.zeros((len(pairs), len(VoteCounts._fields)), np.int64)
     scenes: dict[str, Votes] = {}
     for i, truth in enumerate(pairs):

@@ -74,7 +74,9 @@ def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path, data: bytes)
 def _check_same_pool(path: str | Path, head: str, benchmark: RetrievalBenchmark) -> None:
     if set(read_pool(path, head)) != set(benchmark.pool):
         raise FormatError(
-            path, f"the pool differs from that of {benchmark.name}.benchmark; both must be equal", line=1
+            path,
+            f"the image pool differs from that of {benchmark.name}.benchmark; both must be equal",
+            line=1,
         )
 
 

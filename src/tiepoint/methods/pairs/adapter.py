@@ -187,7 +187,7 @@ EDGES = ("lookup_item", "match_points", "match", "match_both")
 
 
 def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable[[Item, Any], Arrays]:
-    """Return the `extract` of a method on two images.
+    """Return the function that computes the features of a method on two images.
 
     `thing` has one of
 

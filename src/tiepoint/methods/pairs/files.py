@@ -203,7 +203,7 @@ def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
     """Swap the images of a pair's matches. Raise an error for a flow or answers, which cannot be reversed."""
     if {"flow", "answers"} & set(arrays):
         raise InputError(
-            f"{where} exists only for the reversed pair, and flows and answers cannot be reversed; "
+            f"{where} exists only for the reversed pair, and flows and query points cannot be reversed; "
             "compute it for the pair"
         )
     swapped = {

@@ -178,7 +178,7 @@ class PatchLatch(OneKeypoint):
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
+        """Return upright LATCH (32 bytes) and a keypoint on the middle pixel. OpenCV drops any other."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 

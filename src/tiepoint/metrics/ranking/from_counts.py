@@ -4,7 +4,7 @@
 For every relevant item, `lt` counts the irrelevant items of its list that are nearer, and `eq` those that are
 equally near. `eq_before` counts the equally near irrelevant items that precede it in file order. Distances
 are not required, because the counts determine the order of the relevant items of a list. Two relevant items
-are tied if their `lt` and `eq` are equal and `eq` > 0.
+are tied if their `lt` and `eq` are equal and `eq` > 0. With `eq` = 0 their order changes no metric.
 """
 
 from __future__ import annotations

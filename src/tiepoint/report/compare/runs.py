@@ -90,7 +90,9 @@ def compare_runs(
     if subset is not None:
         named = named_runs(runs)
         if margin is not None:
-            raise InputError("`margin` needs complete runs, because a subset has no values by scene; omit it")
+            raise InputError(
+                "`margin` needs complete runs, because a subset has no values by scene; omit `margin`"
+            )
         base = None if baseline is None else _table_name(baseline, named)
         about: dict[str, Any] = {"metric": metric, "group": group, "protocol": protocol, "baseline": base}
         return compare_on_subset(named, subset, **about)

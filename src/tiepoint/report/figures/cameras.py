@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 def camera_figures(section: TaskSection) -> list[Figure]:
-    """Return a figure for each scene of the best methods. Empty if the task has no reconstructions."""
+    """Return one figure per scene for each of the best methods. Empty without reconstructions."""
     found = []
     for run in section.methods[:MAX_METHODS]:
         known = run_views(run)

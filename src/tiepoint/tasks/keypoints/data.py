@@ -150,7 +150,7 @@ class OpenKeypoints(BaseTaskData):
         return self.sequences.image(scene, name)
 
     def protocol_warnings(self, protocols: Sequence[str]) -> Sequence[str]:
-        """Return warnings about the data under these protocols and options."""
+        """Return warnings about the data under these protocols and the options of the task."""
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:

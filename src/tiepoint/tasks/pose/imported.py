@@ -263,7 +263,7 @@ def import_warnings(record: Records) -> list[str]:
     if unknown := [name for name in names if name not in SETS]:
         sets = count_text(len(unknown), "set")
         found.append(
-            f"{sets} not of the benchmark ({first_few(unknown)}): scored alone, not part of the mean"
+            f"{sets} that the benchmark does not have ({first_few(unknown)}): scored alone, not in the mean"
         )
     if missing := [name for name in SETS if name not in names]:
         known = [name for name in names if name in SETS]

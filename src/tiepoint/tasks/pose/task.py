@@ -146,7 +146,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 class RelativePose(PairsTask):
     """Task `pose/relative`: rotation and translation direction, under `exact` and the protocols of papers.
 
-    Records contain every estimated pose. Angles, failures and areas are computed when scoring.
+    Records contain every estimated pose. Angles, failures and AUC are computed when scoring.
     """
 
     name = "pose/relative"
@@ -369,9 +369,9 @@ class RelativePose(PairsTask):
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the comparisons for the steps from each protocol to `exact`.
+        """Return the names of the records that explain how each protocol differs from `exact`.
 
-        Protocols may share a comparison.
+        Several protocols may share the same records.
         """
         if "exact" not in protocols:
             return ()

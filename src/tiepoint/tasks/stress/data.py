@@ -158,7 +158,7 @@ class OpenStress(BaseTaskData):
 
     @cached_property
     def data_hash(self) -> str:
-        """Hash of all images, the same for every kind of change."""
+        """Hash of all images before they are changed. All stress tasks share it."""
         return hash_json([[scene, self._content(scene)] for scene in self.images])
 
     def homography(self, scene: str, level: float) -> Floats:

@@ -145,7 +145,7 @@ def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
 def _count_far(
     pool: PatchPool, values: Any, body: Any, rows: Ints, distance: str, far: Ints, cut: dict[str, Any]
 ) -> None:
-    """Recount the ties of queries `far` over the complete pool and store the counts in `cut`."""
+    """Recount the ties of the queries with indices `far` over the complete pool. Update `cut` in place."""
     squared = distance == "l2"
     queries = values[pool.query[far]]
     at = cut["distance"][far]

@@ -36,7 +36,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
     of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
 
     def score(chosen: Sequence[Records], group: str) -> Score:
-        """Compute the mean over the image pairs of each iteration, then over iterations."""
+        """Compute the mean over the image pairs of each random draw, then over the draws."""
         rows = [(s, *row) for s, r in enumerate(chosen) for row in of[id(r)]]
         rounds = sorted({iteration for _, iteration, _, _ in rows})
         if not rounds:

@@ -129,7 +129,10 @@ def _upright(cameras: Sequence[tuple[Floats, int]]) -> Floats:
 
 
 def worst_images(records: Sequence[Records]) -> list[WorstImage]:
-    """Return the worst image of each scene: by its area over seeds, or by its failed pairs without truth."""
+    """Return the worst image of each scene.
+
+    With true poses it has the smallest pose AUC, averaged over seeds. Without, it has the most failed pairs.
+    """
     made = []
     for scene in dict.fromkeys(str(r.meta["scene"]) for r in records):
         own = [r for r in records if r.meta["scene"] == scene]
