@@ -344,6 +344,13 @@ def test_importing_tiepoint_imports_nothing_heavy() -> None:
     assert not loaded & heavy
 
 
+@pytest.mark.parametrize("module", ["run.engine", "report.compare.runs", "tasks.capabilities"])
+def test_modules_of_stored_runs_import_no_compiler(module: str) -> None:
+    code = f"import sys, tiepoint.{module}; print(*sys.modules)"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numba", "torch", "cv2", "pandas"} & set(made.stdout.split())
+
+
 def test_at_most_ten_public_verbs() -> None:
     import tiepoint
 
