@@ -5,7 +5,8 @@ The store has simulated methods: several tasks, protocols and groups, 116 scenes
 several runs that differ in a parameter. Its rows are like those of real runs. It has no records and run
 files, because these commands do not read them. Each command is a separate process.
 
-Usage: python bench/bench_store.py [--runs 5000] [--tasks 5] [--same] [--store FOLDER] [--only list,report]
+Usage: python bench/bench_store.py [--runs 5000] [--tasks 5] [--same] [--store FOLDER] [--repeats 3]
+                                [--only list,report]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -149,11 +151,18 @@ print(json.dumps([code, time.perf_counter() - started, used.ru_utime + used.ru_s
 """
 
 
-def measure(name: str, command: list[str], limit_s: float, limit_mb: float | None = None) -> None:
-    """Print the wall time, CPU time and peak memory of one command."""
-    out = subprocess.run([sys.executable, "-c", CHILD, *command], check=True, capture_output=True, text=True)
-    code, wall, cpu, memory = json.loads(out.stdout)
-    goal = f"limit {limit_s:g} s" + (f", {limit_mb:g} MB" if limit_mb else "")
+def measure(
+    name: str, command: list[str], limit_s: float, limit_mb: float | None = None, *, repeats: int = 1
+) -> None:
+    """Print medians of the wall time, CPU time and peak memory of a command, and the range of CPU times."""
+    line = [sys.executable, "-c", CHILD, *command]
+    outs = [subprocess.run(line, check=True, capture_output=True, text=True) for _ in range(repeats)]
+    found = [json.loads(out.stdout) for out in outs]
+    code, out, used = max(f[0] for f in found), outs[-1], [f[2] for f in found]
+    wall, cpu, memory = (statistics.median(f[i] for f in found) for i in (1, 2, 3))
+    goal = f"n = {repeats}, {min(used):.2f} to {max(used):.2f} s CPU; limit {limit_s:g} s" + (
+        f", {limit_mb:g} MB" if limit_mb else ""
+    )
     failed = "" if code == 0 else f"   FAILED ({code}): {out.stderr.strip()[-300:]}"
     print(f"{name:26s} {wall:8.2f} s wall {cpu:8.2f} s CPU {memory:7.0f} MB   {goal}{failed}", flush=True)
 
@@ -185,9 +194,12 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=5, choices=range(1, len(TASKS) + 1))
     parser.add_argument("--same", action="store_true", help="all runs of a task have the same scene values")
     parser.add_argument("--store", type=Path, help="folder of the store, built if missing; default temporary")
+    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", default="list,two,all,report,csv,serve")
     given = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}")
+    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, tiepoint {__version__}"
+    print(f"{machine}, {versions}")
     with tempfile.TemporaryDirectory(prefix="tiepoint-") as folder:
         root = given.store or Path(folder) / "store"
         if not (root / "tiepoint.sqlite").exists():
@@ -209,7 +221,7 @@ def main() -> None:
             if key == "serve":
                 serve_first_page(root, Path(folder))
             else:
-                measure(*commands[key])
+                measure(*commands[key], repeats=given.repeats)
         print(f"load {os.getloadavg()[0]:.1f}")
 
 
