@@ -105,9 +105,9 @@ def irreproducible(context: RunContext) -> str | None:
     """Return why the cached features of user code must not be used. None if the code still computes them.
 
     No key contains everything that code can read, such as state of libraries. Therefore one cached item, and
-    further items for at most `RECHECK_S`, are computed again before the cache is used, each time others.
-    Differences of rounding do not count, because other numbers of threads and other machines cause them, nor
-    methods that are known not to be deterministic.
+    further items for at most `RECHECK_S`, are computed again before the cache is used. Each call picks them
+    at random. Rounding is ignored, because it depends on threads and machines. Methods that are known not to
+    be deterministic are not checked.
     """
     if not has_user_code(context.method.config):
         return None
@@ -120,8 +120,9 @@ def irreproducible(context: RunContext) -> str | None:
             if meta is not None:
                 headers[item] = meta
     cheap = _cheap(headers)
-    chosen = random.sample(cheap, len(cheap))
-    chosen += random.sample(sorted(headers.keys() - {*cheap}), len(headers) - len(cheap))
+    generator = random.Random()  # the global one belongs to the method
+    chosen = generator.sample(cheap, len(cheap))
+    chosen += generator.sample(sorted(headers.keys() - {*cheap}), len(headers) - len(cheap))
     started = time.perf_counter()
     for item in chosen:
         spent_s = time.perf_counter() - started
