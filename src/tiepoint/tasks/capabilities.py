@@ -115,7 +115,7 @@ class HasIntermediateSteps(Protocol):
     """Task that needs additional comparisons to explain the difference between its protocols."""
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the extra comparisons between these protocols and `exact`."""
+        """Return the additional comparisons that the steps from these protocols to `exact` need."""
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
         """Return tables of the metrics as the conventions change step by step to those of `exact`.
@@ -148,7 +148,7 @@ class HasSceneViews(Protocol):
         """Return the cameras and points of each scene."""
 
     def worst_images(self, records: Sequence[Records]) -> Sequence[WorstImage]:
-        """Return the worst image of each scene, with the pairs that failed."""
+        """Return the worst image of each scene, with those of its pairs that failed."""
 
 
 @runtime_checkable
@@ -159,7 +159,7 @@ class WritesModels(Protocol):
         """Write COLMAP databases and models below a folder and return their paths.
 
         Raises:
-            InputError: They are not cached.
+            InputError: The databases or models are not cached.
         """
 
 
@@ -189,7 +189,7 @@ def timed_metrics(task: object, protocol: str) -> set[str]:
 
 @runtime_checkable
 class HasUnitValues(Protocol):
-    """Task with scores that are weighted means of one value between 0 and 1 per unit, with fixed weights."""
+    """Task with scores that are means over units: one value in [0, 1] per unit, with fixed weights."""
 
     def unit_facts(self, opened: Any) -> Mapping[str, UnitFacts]:
         """Return the properties of the units of opened data, which are known before any method runs."""
@@ -200,7 +200,7 @@ class HasUnitValues(Protocol):
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
-        """Return the weights of the units in a score. Raise `NotRaceableError` if it is not such a mean."""
+        """Return the weights of a score's units. Raise `NotRaceableError` if it is not a mean over units."""
 
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str

@@ -154,7 +154,7 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return, for each distance in `own`, the share of distances in `others` that it ranks correctly against.
+    """For each distance in `own`, return the share of `others` on its correct side.
 
     Use it to score pairs of patches: pairs of the same patch should have smaller distances than pairs of
     different patches. With `nearer`, `own` are pairs of the same patch, and larger distances in `others` (m,)

@@ -56,9 +56,10 @@ class SceneView:
 
 @dataclass(frozen=True)
 class WorstImage:
-    """Image of a scene with the lowest area score, and its pairs without enough verified matches.
+    """Worst image of a scene, and its failed pairs (those without enough verified matches).
 
-    `failed` has (other image, matches, verified matches).
+    It has the lowest `area` or, without ground truth, the most failed pairs. `failed` has (other
+    image, matches, verified matches).
     """
 
     scene: str

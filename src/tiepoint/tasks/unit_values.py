@@ -137,7 +137,7 @@ class MeansOfUnits:
     def unit_weights(
         self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
     ) -> UnitWeights:
-        """Return the weights of the units in a score. Raise `NotRaceableError` if it is not such a mean."""
+        """Return the weights of a score's units. Raise `NotRaceableError` if it is not a mean over units."""
         parts = self.raceable_parts(metric, group)
         chosen = {
             key: facts.pairs
@@ -183,7 +183,7 @@ class MeansOfUnits:
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the value of each unit in a score: the score computed from the unit alone."""
+        """Return the value of each unit in a score: the same score, computed from this unit alone."""
         wanted = self.group_of_one(group)
         found = {}
         for key, record in records.items():
@@ -192,5 +192,5 @@ class MeansOfUnits:
         return found
 
     def group_of_one(self, group: str) -> str:
-        """Return the group name under which a single unit's score is the value that it adds to a group."""
+        """Return the group that holds a unit's value if `score` gets the records of this unit only."""
         return group

@@ -189,7 +189,7 @@ class PairTask(DenseTask):
         return unit_weights(units, chosen, unit="directed pair")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group name for the score of one pair: with `per=pair`, and without the kind of scene."""
+        """Return the group name of one pair's score: any `per` becomes `pair`, and `kind` is removed."""
         parts = {k: v for k, v in group_parts(group).items() if k != "kind"}
         return group_name(**{**parts, "per": "pair"} if "per" in parts else parts)
 

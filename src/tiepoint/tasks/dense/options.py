@@ -83,8 +83,9 @@ def write_pair(
 ) -> Path:
     """Write the results of a method for one pair in the layout of the TSS kit and return the folder.
 
-    If the method did not return both masks, the function writes estimated masks. As in the protocol, masks
-    are estimated from the consistency of the two flows, after resizing the flows to `sizes` (height, width).
+    If the method did not return both masks, the function writes estimated masks. Masks are estimated from the
+    consistency of the two flows, under the conventions of the protocol `rule`. If `sizes` (height, width) are
+    given, the flows are first resized to them.
     """
     folder = Path(root) / key
     made = dict(arrays)
@@ -112,7 +113,7 @@ class DenseTask(MeansOfUnits, BaseTask):
     family = "dense"
 
     def refuse_skipping(self, missing: str) -> None:
-        """Raise an error if missing flows are skipped, because then each method has its own mean."""
+        """Raise an error if missing flows are skipped, because methods are then scored on different pairs."""
         if missing == "skip":
             raise not_raceable(
                 self.name,

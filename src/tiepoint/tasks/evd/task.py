@@ -129,7 +129,7 @@ class EvdHomography(PairsTask):
 def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
     """Return the homography that the method provides, or homographies estimated from its matches.
 
-    The tool's protocol needs one estimate; `exact` needs one for each seed.
+    The protocol of the original tool needs one estimate; `exact` needs one for each seed.
     """
     if comparison == TOOL and "H" not in arrays:
         matches = matches_of(arrays, pair.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of homography tasks under `exact`: areas under recall curves of errors, matches, failures."""
+"""Scores of homography tasks under `exact`: areas under recall curves, correct matches, failures."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ def _areas(
 
 
 def errors_of(records: Sequence[Records], column: str) -> Floats:
-    """Return an error column as a table (repeats, pairs). NaN for pairs without this truth."""
+    """Return an error column as a table (repeats, pairs). NaN for pairs without the ground truth for it."""
     repeats = min(len(r) for r in records)
     return np.array([np.asarray(r[column], np.float64)[:repeats] for r in records]).T
 
 
 def shares_of(errors: Floats, t: float) -> Floats:
-    """Return max(0, 1 - e/t) of each error: 0 for failures, NaN for pairs without this ground truth."""
+    """Return max(0, 1 - e/t) of each error e: 0 for failures (inf), NaN for unknown errors."""
     return np.where(np.isnan(errors), np.nan, auc_shares(errors, t))
 
 
@@ -174,7 +174,7 @@ def seed_spread(records: Sequence[Records], errors: Floats, t: int, mean: Mean) 
 
 
 def median_scores(records: Sequence[Records], group: str) -> list[Score]:
-    """Return the medians over pairs of corner error, landmark error and precision of the truth, if known."""
+    """Return medians over pairs: corner error, landmark error, precision of the ground truth (if known)."""
     made = []
     for metric, column in (("corner_px", "error_px"), ("landmark_px", "landmark_px")):
         errors = np.median(errors_of(records, column), axis=0)
@@ -206,7 +206,7 @@ def match_scores(records: Sequence[Records], mean: Mean, group: str = "all") -> 
 def _by_property(
     records: Sequence[Records], thresholds: Sequence[int], headline: int, mean: Mean, keys: Sequence[str]
 ) -> list[Score]:
-    """Return the areas and medians of groups of pairs with equal properties, such as category."""
+    """Return area, median and match scores of groups of pairs that share a property, such as a category."""
     made = []
     for key in keys or sorted({k for r in records for k in r.meta["facts"]}):
         values = [str(r.meta["facts"].get(key, "")) for r in records]
@@ -219,7 +219,7 @@ def _by_property(
 
 
 def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
-    """Return the area and the precision of the ground truth of each pair."""
+    """Return, for each pair, the area under its recall curve and the precision of its ground truth."""
     has_corners = [not np.isnan(r["error_px"]).any() for r in records]
     found = [
         Score("auc" if corners else "landmark_auc", group_name(pair=name), value, 1)
@@ -233,7 +233,7 @@ def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
 
 
 def pair_areas(records: Sequence[Records], headline: int) -> list[tuple[str, float]]:
-    """Return each pair's name and area, a mean over seeds; for landmarks if corners are unknown."""
+    """Return name and area of each pair: the mean over seeds, from landmark errors if corners are unknown."""
     corner, marks = errors_of(records, "error_px"), errors_of(records, "landmark_px")
     values = shares_of(np.where(np.isnan(corner), marks, corner), headline).mean(axis=0)
     return [(str(r.meta["pair"]), float(v)) for r, v in zip(records, values, strict=True)]

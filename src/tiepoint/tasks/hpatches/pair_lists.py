@@ -241,7 +241,7 @@ def _tables_of(lists: VerificationDraw) -> tuple[VerificationPairs, Verification
 
 
 def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the distinct columns of all tables in small types, and `about`, the columns of each table."""
+    """Return the distinct columns of all tables in small types, and `about`: which columns each table has."""
     columns: dict[int, np.ndarray[Any, Any]] = {}
     about = []
     for t in tables:

@@ -188,7 +188,7 @@ def benchmark_score(
 ) -> Score:
     """Return the score of one benchmark from the values of its items (image pairs, patches, queries).
 
-    NaN items are excluded from their scene. `scene` is the scene index of each item.
+    Items with value NaN are excluded from the mean of their scene. `scene` is the scene index of each item.
     """
     meta = records.meta
     means, weights = scene_means(values, scene, len(meta["scenes"]), scale=scale)

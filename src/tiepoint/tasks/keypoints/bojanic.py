@@ -115,7 +115,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
     """Return the keypoints of a distractor image.
 
-    For a reference image, return those visible in all targets.
+    If it is the reference image of its scene, return only the keypoints visible in all targets.
     """
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:

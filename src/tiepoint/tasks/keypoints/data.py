@@ -154,7 +154,7 @@ class OpenKeypoints(BaseTaskData):
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the properties of a method that affect the records: its border, and whether rows correspond.
+        """Return what affects the records: the method's border, and whether row i is one point in all images.
 
         The border is the width in pixels of the image margin without keypoints.
         """
@@ -181,7 +181,7 @@ class OpenKeypoints(BaseTaskData):
     def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
         """Exclude keypoints near an image edge.
 
-        Store in `lost` the numbers found and excluded of each item.
+        Store in `lost`, by item, the number of keypoints found and the number excluded.
         """
 
         def arrays(key: str) -> Arrays:
@@ -196,7 +196,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(features, arrays=arrays)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return no names, because matches are drawn only on the page of a single image."""
+        """Return no names, because matches are drawn only for one case at a time (`case_pair`)."""
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:

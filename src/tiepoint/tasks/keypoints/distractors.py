@@ -215,7 +215,7 @@ def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score
 
 
 class OpenDistractors(OpenKeypoints):
-    """Task data of which each scored case is a random sample of queries."""
+    """Task data whose cases are random samples of queries."""
 
     def case_pair(self, scene: str, key: str) -> None:
         """Return None: a case is a sample of queries, so it has no image pair."""
@@ -287,10 +287,10 @@ def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, avai
 def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
     """Recompute the query with the lowest average precision in a sample. None without queries.
 
-    For `keypoints/retrieval`, its ranked list has the correct location of every image that has one. Each
-    distractor image adds the sampled location with the nearest descriptor. For `keypoints/verification`, all
-    locations of distractor images are searched, and each image of the scene also adds its nearest wrong
-    location.
+    For `keypoints/retrieval`, the query's ranked list has the correct location of every image that has one.
+    Each distractor image adds one of its sampled locations: that with the nearest descriptor. For
+    `keypoints/verification`, a distractor image adds the nearest of all its locations, and each image of the
+    scene also adds its nearest wrong location.
     """
     if uses_all_distractors(opened.options):
         return None

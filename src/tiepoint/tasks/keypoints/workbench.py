@@ -134,7 +134,7 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:
     """Return the descriptors as DescriptorWorkbench reads them.
 
-    Rows marked invalid are zero unless not finite.
+    A row marked invalid becomes zero, except a row with NaN or infinity, which is unchanged.
     """
     values = image.values
     if values.dtype.kind != "f":

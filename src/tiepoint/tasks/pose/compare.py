@@ -257,7 +257,7 @@ def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
 
 
 def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
-    """Return the index pairs of image pairs that occur in both directions."""
+    """Return, for each image pair that occurs in both directions, the indices of its two records."""
     place = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
     found = []
     for (first, second), i in place.items():

@@ -235,7 +235,7 @@ def pose_values(
         return dict(zip(records, (total / count).tolist(), strict=True))
 
 
-# `exact`.
+# Scores under `exact`.
 
 
 def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:

@@ -47,7 +47,7 @@ class StepSettings(NamedTuple):
 
 
 def steps_comparison_name(protocol: str) -> str:
-    """Return the name of the records for the steps of a protocol. `zeb` shares that of `loftr`.
+    """Return the name of the records for the steps of a protocol. `zeb` shares the records of `loftr`.
 
     >>> steps_comparison_name("superglue"), steps_comparison_name("zeb")
     ('superglue->exact', 'loftr->exact')
@@ -76,7 +76,7 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
 
 
 def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
-    """Return a protocol with the settings between a protocol and `exact` that need new estimator calls.
+    """Return a protocol whose settings are the intermediate steps from protocol `name` to `exact`.
 
     >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
@@ -161,9 +161,9 @@ class _StepScores:
         t: float,
         keep: Rows | None = None,
     ) -> float:
-        """Return the AUC of rows with one setting per dataset.
+        """Return the AUC of the poses of one setting per dataset.
 
-        `ways` maps a dataset to (settings, index of one).
+        `ways` maps a dataset to (settings, index of the one to use).
         """
         chosen = np.zeros(len(poses.pair), bool)
         errors: Floats = np.full(len(poses.pair), np.nan)

@@ -324,7 +324,7 @@ class RelativePose(PairsTask):
         metric: str,
         group: str,
     ) -> None:
-        """Raise an error for scores that are no mean over pairs or choose a threshold by the results."""
+        """Raise an error for scores that are not means over pairs, or with a threshold chosen by results."""
         rule, reason = PROTOCOLS[protocol], None
         if {facts.kind for facts in units.values()} & set(rule.scoring.best_px):
             reason = f"{protocol} chooses the threshold with the best area on all pairs"
@@ -340,7 +340,7 @@ class RelativePose(PairsTask):
     ) -> Mapping[str, float]:
         """Return the value of each pair in a score, averaged over seeds or repeats.
 
-        Areas are exact under every protocol.
+        Areas are computed as under `exact`, also for protocols with trapezoid areas.
         """
         if is_imported(records.values()):
             parts = group_parts(group)
@@ -348,7 +348,7 @@ class RelativePose(PairsTask):
         return pose_values(records, protocol, metric, group_parts(group)) if records else {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return warnings about datasets without a rule and about pairs whose cameras share their centre."""
+        """Return warnings about datasets unknown to the protocol, and cameras that share their centre."""
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:

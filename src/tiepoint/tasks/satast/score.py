@@ -21,7 +21,7 @@ TURNS = (0, 90, 180, 270)
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the area of each pair, averaged over orientations and pairs, and the areas by orientation."""
+    """Compute the area under each pair's recall curve, averaged over pairs: overall and by orientation."""
     if not records:
         return []
     turns = [t for t in TURNS if all(t in r.meta["turns"] for r in records)]
@@ -41,7 +41,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def area_of(record: Records, t: float, turn: int | None = None) -> float:
-    """Return a pair's area up to t pixels: the mean of max(0, 1 - e/t) over points, seeds, orientations.
+    """Return a pair's area up to t pixels: the mean of max(0, 1 - e/t) over points, seeds and orientations.
 
     `turn` restricts the mean to one orientation.
     """

@@ -146,7 +146,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """Return the PCK and the share of keypoints that differ from another one only by left and right."""
+    """Return PCK and share of ambiguous keypoints, which differ from another one only by left and right."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []

@@ -57,7 +57,7 @@ class SemanticOptions(PairsOptions):
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of a narrow table: PCK at four alphas per pair, per point and class at 0.1."""
+    """Return the columns of a narrow table: PCK per pair at four alphas, per point and class at alpha 0.1."""
     named = [group_name(alpha=a, per="pair") for a in (0.01, 0.05, HEADLINE_ALPHA, 0.15)]
     named += [group_name(alpha=HEADLINE_ALPHA, per=per) for per in ("point", "class")]
     wanted = [("pck", group) for group in named]
@@ -188,7 +188,7 @@ class SemanticPck(PointsTask):
         return unit_weights(units, chosen, by_kind=per == "class", stratum="class")
 
     def group_of_one(self, group: str) -> str:
-        """Return the group name for the score of one pair: per pair, whatever the weights of a mean are."""
+        """Return the group of one pair's score: `per=pair` at the alpha of `group`, `all` without alpha."""
         parts = group_parts(group)
         return group_name(alpha=parts["alpha"], per="pair") if "alpha" in parts else "all"
 

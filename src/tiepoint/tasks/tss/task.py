@@ -85,7 +85,7 @@ class Tss(DenseTask):
         return scoring.score(records, protocol) if records else []
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the curve of flow accuracy against threshold of each pair under `exact`."""
+        """Compute curves of flow accuracy against threshold under `exact`: by subset, and their mean."""
         return scoring.scene_curves(records, "exact")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:

@@ -36,9 +36,9 @@ class FlowOptions(PairOptions):
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
-    """Compute the result records of a pair: numbers of known and correct pixels and outliers, error sums.
+    """Compute the result records of a pair: counts of known pixels, correct pixels and outliers; error sums.
 
-    Outliers are those of KITTI.
+    An outlier is defined as in KITTI.
     """
     if pair.flow is None:
         raise InputError(f"{pair.key} has no true flow; choose another dataset")

@@ -53,8 +53,9 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
     * `index`: lowest index at distance `d1`.
     * `ties`: number of targets at distance `d1`.
     * `right`: whether the correct target is one of these ties.
-    * `failed_ref`, `failed_target`, `far_target`: whether the patch's own descriptor failed, if any did.
-      `far_target` is a failure by infinity alone.
+    * `failed_ref`, `failed_target`: whether the descriptor of this patch in the reference or in the other
+      image failed. `far_target`: whether the latter contains infinity but no NaN. The three columns are
+      missing if no descriptor failed.
 
     A failed reference patch has the index that NumPy's argmin returns for it.
     """

@@ -100,7 +100,7 @@ def limits(
 def items_for_retrieval(
     setting: DatasetSplit, queries: RefPatches | None, distractors: RefPatches | None
 ) -> tuple[str, ...]:
-    """Return the images whose features are needed: all of the query sequences, references of the others."""
+    """Return the needed images: all images of query sequences, reference images of other sequences."""
     of_query = setting.split.test if queries is None else _used(queries)
     more = setting.split.test if distractors is None else _used(distractors)
     references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]

@@ -83,7 +83,7 @@ class HPatchesRetrieval(HPatchesTask):
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """Return `map` as the rules change step by step from the papers' mean over pool sizes to `exact`.
 
-        The table also has the default of the MATLAB tool.
+        A second table has the values of the MATLAB tool with all distractors and with its default pool.
         """
         refuse_imported(records, "telling conventions apart")
         if not records:

@@ -30,7 +30,7 @@ PLAN = 1
 """Version of the cache of pair plans. Increase it if plans are built differently."""
 Ints = NDArray[Any]
 _SINGLE: dict[str, Any] = {"l2": np.int8, "l1": np.int8, "masked_l1": np.int32}
-"""Distances for which records have `steps`, the effect of float32 rounding, and the type of `steps`."""
+"""Type of the record column `steps` (the effect of float32 rounding), by distance."""
 
 
 @dataclass(frozen=True)

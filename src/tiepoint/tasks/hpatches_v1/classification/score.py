@@ -30,7 +30,7 @@ WARNING = (
 
 
 def headline(metric: str, rules: HPatchesV1Rules) -> str:
-    """Return the name of the pair list of the headline: `imbalanced` for AP, `balanced` for ROC metrics.
+    """Return the pair list that the headline score uses: `imbalanced` for AP, `balanced` for ROC metrics.
 
     The rules of the 2016 program use the imbalanced list for all metrics.
     """
@@ -38,7 +38,7 @@ def headline(metric: str, rules: HPatchesV1Rules) -> str:
 
 
 def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
-    """Return the indices of a list's pairs in file order: all, or if balanced one negative per positive."""
+    """Return the indices of the scored pairs in file order: all, or one negative per positive (balanced)."""
     if balance == "imbalanced":
         return np.arange(len(labels))
     negatives = np.flatnonzero(~labels)

@@ -58,7 +58,7 @@ class HPatchesV1Classification(V1Task):
     )
 
     def dataset(self, data: Path, benchmarks: Sequence[Path]) -> HPatchesDataset:
-        """Open the dataset. If it has no strips and lengths, the pair lists give the numbers of patches."""
+        """Open the dataset. Without image and lengths files, read the numbers of patches from pair lists."""
         if data.is_dir() and not any(data.glob("*/*.png")) and not (data / LENGTHS_FILE).is_file():
             dataset = HPatchesDataset.from_lengths(*lengths_in_lists(benchmarks))
             dataset.root = data
@@ -77,7 +77,7 @@ class HPatchesV1Classification(V1Task):
         return compare(definition, features)
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
-        """Return the missing result files of the pair lists; empty if the benchmark has one file for all."""
+        """Return the missing result files of the pair lists; empty if one file covers the whole benchmark."""
         return missing_results(folder, definition.content)
 
     def read_results(

@@ -27,8 +27,8 @@ Rows = tuple[NDArray[Any], NDArray[np.bool_]]
 class MatchingTruth:
     """Ground truth of an image pair: the correct target of each reference patch.
 
-    `first_line` has the reference indices in the order of the labels file. None if the targets are 0, 1, 2,
-    ….
+    `first_line` has the reference indices in the order of the labels file. It is None if the target of each
+    patch i is i.
     """
 
     target: NDArray[np.int64]

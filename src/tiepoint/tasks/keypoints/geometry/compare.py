@@ -100,7 +100,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
 def _detections(
     source: ComparedFeatures, target: ComparedFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
 ) -> Row:
-    """Count the keypoint locations visible in both images, and the mutual nearest within each threshold."""
+    """Count the locations visible in both images, and mutual nearest neighbours within each threshold."""
     here, there = locations(source.xy).xy, locations(target.xy).xy
     found = answers(
         h,
@@ -223,7 +223,7 @@ def compare_homographies(
 ) -> Records:
     """Estimate the homographies of a scene's image pairs under every setting, one row per estimate.
 
-    A setting may resize the images. H of its rows then maps between the resized images.
+    A setting may resize the images. The estimated H then maps between the resized images.
     """
     sequences = opened.sequences
     _, *others = sequences.images(scene)

@@ -351,7 +351,7 @@ def _setting_scores(
 def _match_scores(records: Sequence[Records], parts: Mapping[str, Any], *, medians: bool) -> Iterator[Score]:
     """Yield the mean number of matches. With `medians`, also yield the median number and the precision.
 
-    These medians are those of glue-factory.
+    glue-factory prints these medians.
     """
     counts = np.array([n for r in records for n in r.meta["matches"]], np.float64)
     middle = _median if medians else np.mean
@@ -373,7 +373,7 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """Add notes to `homography_auc` of group `all`: on excluded sequences, and on the printout of `dad`."""
+    """Add notes to `homography_auc` of group `all`: on excluded sequences, and on what `dad` prints."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
         told.append("dad prints illumination and viewpoint separately, without this mean")

@@ -294,7 +294,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return the comparisons of the steps from each protocol to `exact`."""
+        """Return the additional comparisons that the steps from each protocol to `exact` need."""
         if "exact" not in protocols:
             return ()
         return tuple(f"{p}{ARROW}" for p in protocols if p != "exact")
@@ -361,7 +361,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
     def unit_values(
         self, records: Mapping[str, Records], protocol: str, metric: str, group: str
     ) -> Mapping[str, float]:
-        """Return the mean over each scene's image pairs. Under the papers' protocols, areas are exact."""
+        """Return each scene's mean over its image pairs. Areas are exact, even if a protocol's are not."""
         if protocol in PROTOCOLS and metric == "homography_auc":
             px = float(group_parts(group).get("tau_px", HEADLINE_PX))
             return {key: exact_area(r, protocol, px) for key, r in records.items()}
@@ -380,7 +380,7 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
         return cases(records, scene)
 
     def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
-        """Return the number of given or mutual matches of the image `key`. None without its records."""
+        """Return the number of given or mutual matches of the image `key`. None if it has no records."""
         return match_count(records, scene, key)
 
 

@@ -194,7 +194,7 @@ class KeypointImages(KeypointTask):
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Return all images of a scene except image 1, with their scores.
 
-        The score is the share of images of other scenes that rank below. Ties count half.
+        The score of an image is the share of images of other scenes that rank below it. Ties count half.
         """
         if (r := scene_records(records, scene)) is None:
             return None

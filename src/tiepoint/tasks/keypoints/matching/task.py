@@ -124,7 +124,7 @@ class KeypointMatching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `map` after each step from `exact` to `bojanic`: first the normaliser changes, then ties."""
+        """Return `map` after each step from `exact` to `bojanic`: new AP divisor, then new tie rule."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             for image, pair in enumerate(r.meta["pairs"]):

@@ -104,7 +104,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the iterations of a scene, scored by the mean average precision of their ranked lists."""
+    """Return the random samples of a scene, scored by the mean average precision of their ranked lists."""
     if (r := scene_records(records, scene)) is None:
         return None
     rounds = np.unique(r["iteration"])

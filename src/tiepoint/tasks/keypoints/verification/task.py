@@ -255,7 +255,7 @@ class KeypointVerification(DistractorTask):
                 yield group, "precision_recall", curve.x, curve.y
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the iterations of a scene, scored by the average precision of their pair list."""
+        """Return the random samples of a scene, scored by the average precision of their pair lists."""
         if (r := scene_records(records, scene)) is None:
             return None
         rounds = np.unique(r["iteration"])

@@ -136,7 +136,7 @@ class SfmReconstruct(BaseTask):
         return scene_views(records)
 
     def worst_images(self, records: Sequence[Records]) -> list[WorstImage]:
-        """Return the worst image of each scene, with the pairs that failed."""
+        """Return the worst image of each scene, with those of its pairs that failed."""
         return worst_images(records)
 
     def write_models(self, records: Sequence[Records], folder: Path) -> list[Path]:
