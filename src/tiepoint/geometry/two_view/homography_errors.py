@@ -168,7 +168,7 @@ def unusable_reason(H: ArrayLike, size: Size) -> str | None:
 def named_corner_error(H: ArrayLike, H_gt: ArrayLike, size: Size) -> float:
     """Return the mean distance between the corner pixels of image 0 mapped by H and by H_gt, in pixels.
 
-    All arithmetic is float64, and each corner is compared with itself. The error is infinite unless H is
+    All arithmetic is float64. Corners are not sorted. The error is infinite unless H is
     usable; see `is_usable`.
 
     >>> half_turn = [[-1, 0, 9], [0, -1, 9], [0, 0, 1]]
