@@ -56,6 +56,7 @@ class ExperimentMetrics:
     associative. It does not merge aggregates, times, or verification and retrieval values: call
     `calculate_mean_precision` afterwards.
 
+    The legacy precision of an image pair is the share of its mutual nearest neighbours that are correct.
     `get_scene_average_precision` is the mean of the legacy precision; it is not an AP. `precision_at_k` is
     the share of queries with the answer among the first k (success at k). `mean_average_precision` is the
     macro value, or the micro value if the macro value is 0.

@@ -21,7 +21,7 @@ TRANSPARENT = "transp_obj_"
 """Prefix of the 2024 scenes whose thresholds are divided by ten."""
 TRIPLE_S = 8e-7
 IMAGE_S = 1.2e-8
-"""Measured time in seconds per image of a triple and threshold; `TRIPLE_S` is the time per triple."""
+"""Measured seconds per triple, threshold and image. `TRIPLE_S`: seconds per triple and similarity fitted."""
 
 
 def thresholds_2024(scene: str) -> Floats:
