@@ -50,7 +50,7 @@ def revision_of(thing: Any) -> int:
 
 
 def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
-    """Return the config of an object, and the reason why its features cannot be cached or None."""
+    """Return the config of an object, and why its features cannot be cached (None if they can)."""
     own = thing.user_thing if isinstance(thing, UserObject) else thing
     if is_builtin_class(type(own)):
         return _builtin(own, distance, device, on_bad)
@@ -132,7 +132,7 @@ def _user(thing: Any) -> dict[str, Any]:
 
 
 def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str, Any]:
-    """Return the state outside a user's class that its code reads and its source files do not determine."""
+    """Return the state outside a user's class that its code reads but its source files do not determine."""
     values = ObjectState(content.modules, content.folder, folders=False)
     values.covered = content.covered
     files = {file for _, file in sources.files}

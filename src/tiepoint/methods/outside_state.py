@@ -51,7 +51,7 @@ _STALE = (
 
 
 def replaced_function(libraries: Iterable[str]) -> str | None:
-    """Return which function of these loaded libraries user code replaced. None if it replaced none.
+    """Return a message on the first library function that user code replaced. None if there is none.
 
     Only the modules and their direct submodules are searched.
     """

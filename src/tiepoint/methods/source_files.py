@@ -138,7 +138,7 @@ def search_folders(file: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Search:
-    """Search for imported files in given folders. One package counts as user code even if it is installed."""
+    """Search for imported files in `folders`. Files in `own` are user code, even in an installed package."""
 
     folders: tuple[Path, ...]
     own: Path

@@ -22,7 +22,7 @@ TORCH = "torch:"
 EXEC = "exec:"
 """Prefix of the command of a program. The rest of the specification is the command."""
 STORAGE, STORAGES = "storage", ("fp32", "fp16")
-"""Parameter of all methods with real-valued descriptors: the precision they are rounded to."""
+"""Parameter of all methods with real-valued descriptors: the precision to which descriptors are rounded."""
 _OWN_STORAGE = ("torch", "lightglue")
 """Methods that handle the parameter `storage` themselves."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)

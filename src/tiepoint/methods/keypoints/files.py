@@ -46,7 +46,7 @@ def image_stems(image: str) -> list[str]:
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
     """Return the feature file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or ``SCENE/1ppm.csv``.
 
-    Raises an error if no file or several files match.
+    Raise an error if no file or several files match.
     """
     scene, _, image = key.rpartition("/")
     names = [f"{stem}{suffix}" for stem in image_stems(image) for suffix in suffixes]

@@ -28,7 +28,7 @@ from .package import torch_threads
 
 Image = NDArray[np.uint8]
 FRAME_RADII_PER_SIZE = 6.0
-"""Diameter of kornia's local affine frame, in keypoint sizes. It is that of `keynet`."""
+"""Diameter of kornia's local affine frame, in keypoint sizes; the same as in `keynet`."""
 
 
 class Network(NamedTuple):

@@ -22,7 +22,7 @@ from ...core.hashing import hash_file
 
 Image = NDArray[np.uint8]
 _ACTIVE: list[SnapshotFiles] = []
-"""The active recording context. A list, because vismatch modules keep the functions of earlier contexts."""
+"""The active recording context. Functions that vismatch modules keep from earlier contexts find it here."""
 
 _FETCHING = ("snapshot_download", "hf_hub_download")
 """Functions of huggingface_hub that return paths of cached files."""

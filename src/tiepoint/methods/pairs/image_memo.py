@@ -52,7 +52,7 @@ class FeatureMemo:
         self._paused = False
         self._disk: ImageStore | None = None
         self.spent_s = 0.0
-        """Seconds spent on computing values while the cache is bypassed; set it to 0 before."""
+        """Seconds spent on computing values while the cache is bypassed. The caller resets it first."""
 
     @contextmanager
     def bypassed(self) -> Iterator[None]:

@@ -47,7 +47,7 @@ def nearest_both_ways(
     `rows_a` and `rows_b` select the rows to compare. Ties go to the first row in `rows_b`, and in the reverse
     direction to the first in `rows_a`. Trap: with rows in file order, a constant descriptor matches row 0 to
     row 0, which may be correct. Pass rows in random order to break ties independently of the ground truth.
-    The result is empty if either has no rows.
+    The result is empty if `rows_a` or `rows_b` is.
 
     >>> x = np.array([[0.0], [5.0]])
     >>> nearest_both_ways(x, x[::-1] + 0.5, np.arange(2), np.arange(2), distance="l2").second.tolist()
@@ -145,7 +145,7 @@ class Matcher:
         return f"matcher={shown}" + ("" if self.ratio is None else f"&ratio={self.ratio:g}")
 
     def config(self) -> tuple[dict[str, Any], str | None]:
-        """Return the matcher's config, and the reason why its matches cannot be cached or None."""
+        """Return the matcher's config, and why its matches cannot be cached (None if they can)."""
         if self.own is None:
             return {"matcher": self.name, "ratio": self.ratio, "revision": REVISION}, None
         config, why = config_of(self.own, distance="", device="cpu", on_bad="error")

@@ -36,7 +36,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 """For each family of tasks, the families that a program may declare, preferred first."""
 
 MAX_DECLARED_CHARS = 500
-"""Longest greeting that is stored with a run in full, in characters. Of a longer one, the hash is stored."""
+"""Longest greeting that is stored with a run in full, in characters. For a longer one, the hash is stored."""
 
 
 class ProgramMethod:
