@@ -70,7 +70,8 @@ class PlanRow:
     `scenes` is the required number of scenes, with the 80 % interval `scenes_low` to `scenes_high`, and
     `pairs` the number of units in them. `floor` is the number of scenes that is required even with unlimited
     pairs per scene. The present benchmark has `now` scenes and `pairs_now` units, and detects the difference
-    `detects`. A race on it needs about `race` units. If `note` is set, no number is given.
+    `detects`. A race on it, which stops once one method is certainly ahead, needs about `race` units. If
+    `note` is set, no number is given.
     """
 
     first: str

@@ -188,7 +188,7 @@ def case_kind(opened: TaskData) -> Kind:
 def true_flow_case(opened: TaskData, item: str) -> tuple[str, str, DenseCase] | None:
     """Return scene, key and content (without an estimate) of the flow from image 1 of an item.
 
-    None if the task has no flows or does not score this one.
+    None if the task has no flows, or does not score the flow of this item.
     """
     named = opened.flow_case(item) if isinstance(opened, ReplaysFlow) else None
     if named is None or not isinstance(opened, ReplaysFlow):
@@ -224,7 +224,7 @@ def opened_run(run: Run, data: Path | None = None) -> ReopenedRun:
 
 
 def warm_up() -> None:
-    """Load the compiled code that the first case needs. This takes seconds, or 30 s without a cache."""
+    """Load the compiled code that the first case needs. This takes seconds, or 30 s if it is not cached."""
     rows = np.arange(8, dtype=np.float32).reshape(2, 4)
     value_table(rows, rows, distance="l2")
     pair_distances(rows, rows, [0], [1])

@@ -128,7 +128,10 @@ def cases_of(run: Run, scene: str) -> Cases | None:
 
 
 def _case_records(run: Run, scene: str) -> list[Records]:
-    """Return the records under `exact` that contain the cases of a scene: of its unit, or of all units."""
+    """Return the records under `exact` with the cases of a scene.
+
+    These are the records of the unit with the name of the scene, or of all units if there is none.
+    """
     task = stored_task(run.task)
     if "exact" not in task.protocols:
         return []

@@ -40,7 +40,7 @@ _PAIR = (
 
 
 def pictures_note(runs: Sequence[Run], data: Path | None = None) -> tuple[str, str]:
-    """Return a text on what the pictures of cases show, and a text on why they are missing, if they are."""
+    """Return (description of the pictures of cases, empty text), or (empty text, why they are missing)."""
     first = ""
     for run in runs:
         try:

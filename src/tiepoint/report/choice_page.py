@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write a choice as one HTML file: the table, and pictures of the pairs on which methods differ most."""
+"""Write the result of `choose` as HTML: its table, and pictures of the pairs on which methods differ most."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Describe a choice as text: table of methods, recommendation, its reliability and warnings."""
+"""Describe the result of `choose` as text: table of methods, recommendation, its reliability and warnings."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _joined(names: list[str]) -> str:
 
 
 def trust(choice: Choice) -> str:
-    """Return how often such a recommendation was wrong when it was measured. Empty without one."""
+    """Return how reliable such recommendations were in tests. Empty without a recommendation."""
     if choice.leader is None:
         return ""
     if any(c.dense for c in choice.candidates.values()):

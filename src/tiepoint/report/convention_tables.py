@@ -44,7 +44,7 @@ class ConventionTable:
 
 
 def conventions(section: TaskSection) -> list[ConventionTable]:
-    """Return a table of the headline score by protocol, and tables of the steps between protocols."""
+    """Return tables of the headline score by protocol, and of the convention changes between protocols."""
     first = by_protocol(section)
     return [*([] if first is None else [first]), *by_step(section)]
 

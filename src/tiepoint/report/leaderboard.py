@@ -171,7 +171,10 @@ def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -
 
 
 def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow]) -> list[Column]:
-    """Insert the recommended alternative before each column whose score has its own caution."""
+    """Insert the recommended alternative before each column with a caution about its score.
+
+    A caution about the entire run does not count.
+    """
     marked = {
         (s.metric, s.group)
         for s in scores

@@ -57,7 +57,7 @@ def claim_sentence(race: StoredRace, claim: RaceClaim) -> str:
 
 
 def open_sentence(race: StoredRace, pair: OpenPair) -> str:
-    """Return a pair of methods without a claim as a sentence."""
+    """Describe a pair of methods without a claim in a sentence."""
     q = race.question
     if pair.level:
         named = f"{pair.first} and {pair.second}"

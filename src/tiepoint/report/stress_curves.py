@@ -19,7 +19,7 @@ LIMITS = (
     "These are synthetic changes of one plane: they do not show real viewpoint or light, and not the order "
     "of methods on photographs. Levels of different kinds have no common scale."
 )
-"""What the curves must not be taken for."""
+"""Limits of what the curves show."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def with_common_units(
 ) -> tuple[Sequence[Run], list[str]]:
     """Return imported runs on their common units, scored again, and a note.
 
-    Runs whose lists are equal, or whose lists may not differ, are returned unchanged.
+    The runs are returned unchanged if their lists are equal, or if `allow` does not permit different lists.
     """
     task = stored_task(runs[0].task)
     if not {"lists", "all"} & set(allow) or len({run.manifest.lists for run in runs}) < 2:

@@ -215,7 +215,7 @@ class Comparison:
 
         See `tiepoint.report.figures.plot.plot` for the other options: `names`, `columns`, `width`.
         """
-        # Imported by name: figures import comparisons.
+        # Imported here by name, because the module of figures imports this one.
         return import_module("tiepoint.report.figures.plot").plot(kind, self, **how)
 
     def to_frame(self) -> Any:

@@ -31,7 +31,8 @@ def reference_of(names: Sequence[str]) -> str:
 def add_margin(c: Comparison, names: Sequence[str], sample: MethodSample, margin: float) -> Comparison:
     """Test whether each method loses at most `margin` against the baseline of a comparison.
 
-    The test uses n times the contributions of the n scenes, whose mean is the score.
+    The tested value of a scene is n times its contribution to the score of n scenes, so that the mean is the
+    score.
 
     Raises:
         InputError: The margin is not positive, or the score is pooled and has no values by scene.
@@ -71,7 +72,7 @@ def add_margin(c: Comparison, names: Sequence[str], sample: MethodSample, margin
 
 
 def margin_notes(root: Path, c: Comparison) -> list[str]:
-    """Record the margin of a comparison in the store. Return notes about other margins of the same tests."""
+    """Record the margin of a comparison in the store. Return notes on other margins for the same runs."""
     if c.margin is None:
         return []
     run = {r.method: r.run or r.method for r in c.rows}

@@ -213,7 +213,7 @@ def _untested_row(name: str, score: ScoreRow) -> MethodRow:
 
 
 def _percent(info: MetricInfo, rows: Sequence[MethodRow]) -> bool:
-    """Return whether scores are shown in percent: fractions between 0 and 1."""
+    """Return whether scores are shown in percent, which requires fractions between 0 and 1."""
     return info.bounded is not False and all(0 <= r.value <= 1 for r in rows)
 
 
@@ -308,7 +308,7 @@ def _reasons(score: ScoreRow, tables: Mapping[tuple[str, str], Any]) -> list[str
 
 
 def _threshold(group: str, like: str) -> bool:
-    """Return whether a group contains all parts of another group.
+    """Return whether a group has all ``key=value`` parts of the group `like`.
 
     >>> _threshold("cluster=set,threshold_deg=5", "threshold_deg=5"), _threshold("all", "threshold_deg=5")
     (True, False)

@@ -129,7 +129,7 @@ def unit_difference_sentences(c: Comparison) -> list[str]:
 
 
 def margin_sentences(c: Comparison) -> list[str]:
-    """State for each method whether it loses at most the margin against the baseline, and on what ground."""
+    """State for each method whether it loses at most the margin against the baseline, and why."""
     if c.margin is None:
         return []
     unit = " points" if c.percent else ""

@@ -17,13 +17,13 @@ from .figure import Figure, short
 from .svg import INK, PALETTE, Drawing
 
 MAX_METHODS, MAX_SCENES = 4, 3
-"""Methods and scenes of which a report has pictures."""
+"""Maximum numbers of methods, and of scenes per method, that a report draws."""
 TRUE, ESTIMATED = PALETTE[2], PALETTE[1]
 _SIZE = 0.06
 """Length of a drawn camera as a share of the picture."""
 _FAR, _REACH, _RARE = 1.6, 4.0, 0.03
-"""Cameras and points farther from the middle than this many extents of the cameras do not decide what is
-visible, and the share of points on each side that is not drawn."""
+"""Distance from the middle, in extents, up to which the axes show all cameras (`_FAR`) and points (`_REACH`).
+`_RARE` is the share of points on each side that is not drawn."""
 
 Floats = NDArray[np.float64]
 

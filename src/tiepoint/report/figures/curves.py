@@ -248,7 +248,7 @@ NAMES = {
     "success_at_k": ("Right answer among the first k", "k", "share of queries"),
     "flow_accuracy": ("Flow accuracy over the threshold", "threshold (% of the larger side)", "accuracy"),
 }
-"""Title and axis labels of the curves in the report. Scores along a group replace all other curves."""
+"""Title and axis labels of the drawn curves. Other curves are drawn as scores by a numeric group key."""
 
 SKIPPED = {("pr", "balance=balanced"), ("roc", "balance=imbalanced")}
 """Skipped curves. The task scores ROC on the balanced pair list and AP on the imbalanced pair list only."""

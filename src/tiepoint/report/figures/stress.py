@@ -28,7 +28,7 @@ ABOUT = (
 
 
 def stress_figure(section: TaskSection) -> Figure | None:
-    """Return the figure of one kind of change. None for other tasks and without scene values."""
+    """Return the figure of a task `stress/KIND`. None for other tasks and without scene values."""
     every = method_curves(section)
     if not every:
         return None

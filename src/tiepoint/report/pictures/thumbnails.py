@@ -16,7 +16,7 @@ LOSSLESS_PIXELS = 1 << 14
 """Largest number of pixels of a picture that is encoded without loss, such as patches."""
 QUALITIES = (80, 65, 50, 35)
 SMALLER = 0.8
-"""Factor by which a picture is reduced that is too large at the lowest quality."""
+"""Factor that reduces the size of a picture whose file is too large even at the lowest quality."""
 GAP = 4
 PAPER = 255
 CROP_SIDE = 65

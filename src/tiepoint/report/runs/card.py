@@ -109,7 +109,9 @@ def duration(seconds: float) -> str:
 
 
 def conditions(efficiency: Mapping[str, Any]) -> str:
-    """Describe the machine, device and threads of a measurement. Only equal conditions can be ranked.
+    """Describe the machine, device and threads of a measurement.
+
+    Methods are ranked by cost only if these conditions are equal.
 
     >>> conditions({"machine": {"cpu": "X", "cores": 2}, "device": "cpu", "threads": 1})
     'X, 2 cores, 1 thread'

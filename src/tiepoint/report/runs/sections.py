@@ -119,7 +119,7 @@ class TaskSection:
 
     @property
     def intervals(self) -> str:
-        """Text on what the intervals are: over scenes, or for the complete benchmark of a subset."""
+        """Text on what the intervals are about: scenes or, for runs on a subset, the complete benchmark."""
         if any(r.manifest.subset is not None for r in self.runs):
             return "95 % intervals about the complete benchmark, from estimates on a subset"
         return "95 % confidence intervals over scenes"
@@ -131,7 +131,7 @@ class TaskSection:
 
     @property
     def no_ranking(self) -> str:
-        """Why the headline score ranks no method: it is a count without a direction. Empty if it does."""
+        """Why the headline score ranks no method: it is a count without a direction. Otherwise empty."""
         return "" if self.info.better is not None else "these runs have no score, only counts"
 
     @cached_property

@@ -176,7 +176,7 @@ def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
 def choose_split(
     runs: Sequence[Run], requested: Collection[str] = (), allow: Collection[str] = ()
 ) -> tuple[list[Run], list[str]]:
-    """Choose one split for methods with several splits, if the other methods determine it.
+    """Choose one split for methods with runs on several splits, if only one split suits all methods.
 
     Return the selected runs and notes. Runs without a known split are always selected.
 

@@ -166,7 +166,10 @@ def _chance(run: Run, score: ScoreRow) -> str:
 
 
 def _one_chance(run: Run) -> dict[str, str]:
-    """Return the chance level of each score under the first protocol. Empty if its groups have several."""
+    """Return the chance level of each score under the first protocol.
+
+    Empty if the groups of a score have different levels.
+    """
     levels: dict[str, set[str]] = {}
     for score in run.score_rows:
         own = score.protocol == scored_protocols(run)[0] and "scene=" not in score.group
