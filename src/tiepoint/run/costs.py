@@ -102,7 +102,7 @@ def has_dashboard() -> bool:
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 
 WARM_UPS = 3
-"""Calls before the first timed item. On a GPU one more precedes every further size of the input."""
+"""Calls before the first timed item. On a GPU, one more call precedes each further input size."""
 
 MAX_SIZES = 8
 """Number of input sizes that are stored."""
@@ -252,7 +252,7 @@ def measure(
 
 
 def _statistics(name: str, seconds: list[float]) -> dict[str, Any]:
-    """Return median, 90 % point and quartiles of the seconds."""
+    """Return median, 90th percentile and quartiles of the seconds."""
     low, median, high, slow = (float(q) for q in np.percentile(seconds, [25, 50, 75, 90]))
     return {f"{name}_s": median, f"{name}_p90_s": slow, f"{name}_quartiles_s": [low, high]}
 

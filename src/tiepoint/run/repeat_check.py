@@ -22,10 +22,10 @@ from .cache_keys import record_key
 from .context import DIFFERS, REPEATED, SAME, RunContext
 
 SHARE = 0.01
-"""Largest share of the time for features that further items may take. One item is always computed again."""
+"""Time limit for computing items again, as a share of the time for all features. The first item is exempt."""
 
 RECHECK_S = 0.3
-"""Seconds for which further cached items of user code are computed again before the cache is used."""
+"""Time limit in seconds for computing cached items of user code again. The first item is exempt."""
 
 ROUNDING = 1e-4
 """Largest difference that rounding may cause, as a share of the largest value."""
@@ -34,14 +34,14 @@ REPEATS = "items computed twice"
 """Name of the job that computes items again."""
 
 Computed = tuple[Mapping[str, str], float]
-"""Feature keys of the items that were computed, and the seconds that further items may take."""
+"""Feature keys of the computed items, and the seconds for computing items again after the first one."""
 
 
 def to_repeat(context: RunContext, missing: Mapping[str, str]) -> Mapping[str, str]:
     """Return the items that the repeat check may compute twice, with their feature keys.
 
-    These are the items that are missing from the cache. If the cache has all of them, these are all items,
-    unless an earlier run has already computed one of them twice. Built-in methods that read files have none.
+    If the cache lacks items, return the missing ones. Otherwise return all items, unless an earlier run has
+    checked one. The result is empty if the method needs no check, as for a built-in method that reads files.
     """
     if not _computes(context.method):
         return {}
@@ -85,7 +85,7 @@ def repeat_items(context: RunContext, computed: Computed) -> dict[str, str]:
 
 
 def _cheap(headers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the cheaper half of the items, cheapest first; without empty features if there are others."""
+    """Return the cheaper half of the items, cheapest first. Skip empty features unless all are empty."""
     filled = [i for i, meta in headers.items() if any(prod(shape) for shape in meta["arrays"].values())]
     by_cost = sorted(filled or headers, key=lambda item: float(headers[item].get("time_s", 0.0)))
     return by_cost[: (len(by_cost) + 1) // 2]

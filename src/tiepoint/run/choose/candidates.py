@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from ...methods.registry import METHODS
 
 _OUTSIDE = ("files", "vismatch", "exec")
-"""Methods whose matches come from elsewhere, so that it is unknown what they are."""
+"""Methods that get their matches from other programs or files, so that their kind is unknown."""
 GRID_MATCHES = 100
-"""Number of matches from which they are tested for a grid."""
+"""Minimum number of matches for the test whether they are on a grid."""
 GRID_POSITIONS = 512
-"""Largest number of coordinates along a side that points without a grid are assumed to be drawn from."""
+"""Maximum number of different coordinates per axis that points without a grid are assumed to have."""
 GRID_SHARE = 0.5
-"""Share of the expected number of different coordinates up to which points are on a grid."""
+"""Points are on a grid if they have at most this share of the expected number of different coordinates."""
 
 
 def is_classical(config: Mapping[str, Any]) -> bool:

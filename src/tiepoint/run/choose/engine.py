@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute the matches of methods on image pairs, and how steady they are. Cache keys equal those of runs."""
+"""Compute the matches and the steadiness of methods on image pairs. Cache keys equal those of runs."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Choice:
         return [key for key, one in self.outcomes[name].items() if one.is_confirmed]
 
     def cover(self, name: str) -> float:
-        """Return the mean share of image area with confirmed matches, over the used pairs."""
+        """Return the mean share of image area with confirmed matches, over pairs that any method confirms."""
         found = [self.outcomes[name][key].steadiness for key in self.order.pairs]
         return float(np.mean([0.0 if s is None else s.cover for s in found])) if found else 0.0
 

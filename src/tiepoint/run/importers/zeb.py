@@ -24,7 +24,7 @@ from ..scoring import scores_under
 TASK = "pose/relative"
 DATASET = "ZEB (imported results)"
 FULL_PAIRS = (5165, 5049, 2131, 3438, 5013, 1834, 1077, 2080, 5000, 5100, 5000, 5029)
-"""Pairs of the complete sets, in the order of `SETS`."""
+"""Number of pairs in each complete set, in the order of `SETS`."""
 PRINTED: Mapping[tuple[str, str], tuple[float, ...]] = {
     ("root_sift", "vanilla"): (31.8, 43.5, 33.6, 49.9, 48.7, 35.2, 21.4, 44.1, 14.7, 33.4, 7.6, 14.8, 35.1),
     ("gim_lightglue", "100h"): (38.3, 46.6, 38.1, 61.7, 62.9, 34.9, 31.2, 50.6, 22.6, 41.8, 6.9, 19.0, 43.4),

@@ -32,7 +32,7 @@ SAVE_S = 5.0
 """Seconds between two saves of an unfinished race."""
 
 LEVEL = 1e-9
-"""Largest difference of two methods that have the same score."""
+"""Largest difference at which the scores of two methods count as equal."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ ADVICE = (
 class SubsetRequest:
     """Request of a subset: n units of every stratum.
 
-    `references` are names or ids of complete runs; empty for all of them. `metric` and `group` name the score
-    that chooses the units, by default the headline score.
+    `references` are names or ids of complete runs; empty for all of them. The units are chosen by the score
+    of `metric` and `group`, by default the headline score.
     """
 
     n: int
@@ -151,7 +151,7 @@ def choose_subset(
 
 
 def _values(score: UnitScore, records: Mapping[str, Records]) -> dict[str, float]:
-    """Return the unit values of a run as the metric states them."""
+    """Return the unit values of a run as values of the metric, not oriented to 1 = best."""
     found = score.values(records)
     return {key: 1.0 - v for key, v in found.items()} if score.lower else found
 
