@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sequential tests of the mean of bounded units by betting: capital, confidence sequence, closed tests.
+"""Sequential tests of the mean of bounded unit values by betting: capital, confidence sequence, closed tests.
 
 The error probability holds for all numbers of units together, so a test may stop at any time.
 """
@@ -16,7 +16,7 @@ BETS: Array = 0.9 * 2.0 ** -np.arange(8.0)
 """Shares of the capital at stake, from bold to careful. The capital is the mean over them."""
 
 EDGE = 1e-9
-"""Distances up to this count as none."""
+"""Distances up to this count as zero."""
 
 _TOLERANCE = 1e-10
 _LARGEST_LOG = 690.0

@@ -15,7 +15,7 @@ from .betting import BETS
 MAX_SCENES = 1_000_000
 """Numbers of scenes above this are reported as more than a million."""
 MIN_SCENES, MIN_SCENES_INTERVAL = 3, 6
-"""Minimum numbers of scenes for a number, and for its interval."""
+"""Minimum numbers of present scenes for a plan, and for an interval of the planned number."""
 Z_80 = 1.2815515655446004
 """Normal quantile of a two-sided 80 % interval."""
 

@@ -182,7 +182,7 @@ class Race:
             self._left = 0.0
         evidence = self._evidence.copy()
         if self.finite:
-            # What is certain whatever follows needs no capital.
+            # A sign that the remaining units cannot change is certain without a bet.
             going = self._going
             evidence[going & (self._seen - self._left > EDGE), 0] = np.inf
             evidence[going & (self._seen + self._left < -EDGE), 1] = np.inf
@@ -242,7 +242,7 @@ class Race:
         for claim in made:
             pair = self._pair(claim.better, claim.worse)
             self._close(pair)
-            # A frozen pair keeps what its claim was certain of.
+            # A closed pair keeps the evidence of its claim.
             self._evidence[self.pairs.index(pair)] = evidence[self.pairs.index(pair)]
         return made
 
@@ -291,7 +291,7 @@ class Race:
         return (low, high) if pair == (better, worse) else (-high, -low)
 
     def mean_difference(self, better: str, worse: str) -> float:
-        """Return the mean of the raced differences. After an early stop it exaggerates the difference."""
+        """Return the mean difference over the units that both methods ran. An early stop exaggerates it."""
         pair = self._pair(better, worse)
         at = self.pairs.index(pair)
         value = float(np.mean([row[at] for row in self._history[: self._used[pair]]]))

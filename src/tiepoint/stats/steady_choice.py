@@ -18,7 +18,7 @@ DRAWS = 2000
 MIN_PAIRS = 5
 """Number of confirmed pairs below which there is no interval."""
 MARGIN = 0.02
-"""The leader is ahead of a method if the lower end of their difference is above this value."""
+"""The leader is ahead of a method if the interval of their difference is above this value."""
 
 
 @dataclass(frozen=True)
