@@ -107,7 +107,7 @@ def _header(path: Path) -> StripHeader:
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:
-    """Return why `root` is not the folder of the sequences and what to do; None if it is."""
+    """Return why `root` is not the folder of the sequences, and what to do. None if it is that folder."""
     if any(root.glob("ref.png")):
         return f"is the folder of one sequence; use its parent {root.resolve().parent}"
     if any(f.stem == "ref" for files in sequences.values() for f in files):

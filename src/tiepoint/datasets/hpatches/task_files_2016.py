@@ -43,7 +43,7 @@ class V1Sizes:
     positives: int = 200_000
     negatives: int = 1_000_000
     pools: tuple[tuple[int, int], ...] = ((5, 15), (40, 40))
-    """For each pool size (in sequences): sequences of the set per pool. The set has at least one pool."""
+    """(pool size in sequences, n): one pool for every n sequences of the set, and at least one pool."""
     queries_per_sequence: int = 100
     min_deviation: float = 10.0
 

@@ -10,9 +10,9 @@ import numpy as np
 from .pair import Matrix, Size
 
 MIN_RESIZED, MIN_SWAPPED = 0.35, 0.25
-"""Minimum offset of a suspicious principal point from the image centre, in half image sizes.
+"""Minimum offset of the principal point from the image centre, for a resized image or for swapped cx and cy.
 
-If K belongs to an image of 3/4 of the size, the offset is 0.35.
+The unit is half the image size. If K belongs to an image of 3/4 of the size, the offset is 0.35.
 """
 MAX_EXPLAINED = 0.25
 """Largest offset after the suspected mistake is corrected. It excludes crops, whose offset stays large."""

@@ -69,7 +69,7 @@ class ImageScene:
 
     @cached_property
     def orientations(self) -> dict[str, int]:
-        """EXIF orientation of the images that are not upright. Only pictures of cameras need it."""
+        """EXIF orientation of the images that are not upright. Only drawings of the cameras use it."""
         found = {name: read_orientation(path) for name, path in self.images.items()}
         return {name: value for name, value in found.items() if value != 1}
 

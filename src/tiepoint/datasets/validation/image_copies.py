@@ -21,7 +21,10 @@ SHARING = ("wxbs", "pf-willow", "pf-pascal", "spair")
 
 
 class ImageCopies(NamedTuple):
-    """Messages about images of equal content. For copies in published datasets they are notes."""
+    """Messages about images of equal content.
+
+    Images that pairs of a published dataset share give notes. All other copies give warnings.
+    """
 
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 """Count the matches that fit the ground truth of image pairs, its inverse, or another geometry.
 
 A match votes for the ground truth if it fits the ground truth but not the inverse, and for the inverse if it
-fits only that. Matches that fit both, as with an unmoved camera, do not vote. Matches agree on one geometry
-if a robust estimate fits at least half of them.
+fits only the inverse. Matches that fit both, as with an unmoved camera, do not vote. Matches agree on one
+geometry if a robust estimate fits at least half of them.
 """
 
 from __future__ import annotations
