@@ -82,8 +82,8 @@ class SubsetFacts(_Facts):
     """Subset of a benchmark from which scores are estimated. `name` has a hash of units and probabilities.
 
     `references` has the run ids of the reference methods by name, `dataset` the hash of the complete dataset,
-    `total` its number of units. `metric` and `group` are the score that chose the units, `scores` all scores
-    that the subset estimates.
+    `total` its number of units. The units were chosen by the score of `metric` and `group`. `scores` has all
+    scores that the subset estimates.
     """
 
     name: str
