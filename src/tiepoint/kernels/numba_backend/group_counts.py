@@ -38,12 +38,12 @@ def group_ranks(
     Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with query group `first_group`.
     Its first `leads` columns are the first rows of its pool groups by position. The other rows of group s are
     columns leads + extra[s] to leads + extra[s + 1] - 1; column leads + j belongs to group slot[j]. Limit c
-    restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles. Targets descend.
+    restricts query group g to bounds[g, c] pool groups; `before` are in earlier tiles.
 
-    The distance and the score of two groups are those of their nearest rows. Scores of different query rows
-    have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of
-    this addition; `plain` means that it is exact. Equal pool rows have equal same[u] and share one exact
-    distance; `same` is empty if there are few duplicates.
+    The distance and the score of two groups are those of their nearest rows. Targets of a query group are in
+    descending order of distance. Scores of different query rows have different offsets (`beta`), which are
+    added before comparing. `slack` bounds the rounding error of this addition; with `plain` it is exact.
+    Equal pool rows have equal same[u] and share one exact distance; `same` is empty if few are equal.
     """
     width, columns = tile.shape[1], bounds.shape[1]
     top = as_type_of(half[0], np.finfo(half.dtype).max)

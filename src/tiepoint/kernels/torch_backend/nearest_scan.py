@@ -21,7 +21,7 @@ from .row_cache import Tensor, check_finite, download, in_chunks, pairs, table, 
 
 GROUPS = 8
 MAX_CANDIDATES = 1 << 22
-"""float32 is too imprecise if more rows than this, and one in `CANDIDATE_SHARE`, need exact distances."""
+"""If more scores than this plus one in `CANDIDATE_SHARE` need exact distances, float32 is too imprecise."""
 CANDIDATE_SHARE = 32
 SMALL = 1 << 24
 """Number of multiplications below which the CPU is faster than the start of a GPU kernel."""
