@@ -32,7 +32,7 @@ class RegistryEntry:
     package: str | None = None
     """Package that provides a plug-in; None for built-in entries."""
     install: str | None = None
-    """Commands that install what the entry needs, if the extra `needs` is not enough."""
+    """Commands that install what the entry needs, if the package extra named by `needs` is not enough."""
 
 
 class Registry:

@@ -67,11 +67,11 @@ CAUTION = "caution: "
 
 
 BELOW_FLOOR = "auc below the residual of the true homographies"
-"""Words of the caution about a threshold below the precision of the truth. Its score is in brackets."""
+"""Text of the caution about a threshold below the precision of the truth. Tables bracket such scores."""
 
 
 NOT_DETERMINISTIC = "is not deterministic"
-"""Words of the caution about a method, which all scores of a run carry."""
+"""Text of the caution about a method that is not deterministic. All scores of its runs have it."""
 
 
 def caution_notes(note: str | None) -> list[str]:
