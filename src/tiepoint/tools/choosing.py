@@ -39,7 +39,7 @@ class ChoiceResult:
 
     @property
     def steady(self) -> Mapping[str, float]:
-        """Mean steadiness of each method over the pairs, 0 to 1."""
+        """Mean steadiness of each method over the pairs, 0 to 1: how stable its two-view models are."""
         return self.choice.order.scores
 
     @property

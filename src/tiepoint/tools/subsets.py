@@ -25,9 +25,9 @@ class Subset:
     """An informative subset of the units of a benchmark.
 
     Attributes:
-        facts: Units by stratum with their inclusion probabilities, references, design and score.
+        facts: Units by stratum with their inclusion probabilities, reference runs, design and score.
         task: Name of the task.
-        store: Store of the references.
+        store: Store that has the reference runs.
     """
 
     facts: SubsetFacts
