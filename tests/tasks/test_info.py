@@ -13,6 +13,7 @@ from keypoint_world import make_features, make_scenes, run_task
 from tss_world import score_results
 
 from tiepoint.core.errors import InputError
+from tiepoint.report.figures.curves import group_axis
 from tiepoint.report.figures.figure import axis_label
 from tiepoint.report.leaderboard import column_title
 from tiepoint.run.fit_transforms import TransformFitter
@@ -93,6 +94,36 @@ def test_pose_precision_threshold_is_not_shown_in_percent() -> None:
     assert "0.001 focal lengths" in info.metrics["precision"].sentence("threshold=0.001")
     tss = TASKS.load("tss").info
     assert score_title(tss, "flow_accuracy", "threshold=5") == "flow accuracy at 5 %"
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "words"),
+    [
+        ("evd/homography", "failures", "under some seed"),
+        ("wxbs/fundamental", "failures", "without F under some seed"),
+        ("wxbs/points", "failures", "in one of the directions"),
+        ("homography/pairs", "without_model", "share of estimates"),
+        ("homography/pairs", "auc", "mean over pairs;"),
+        ("mmim/homography", "auc", "then over categories"),
+        ("mmim/homography", "mma", "then over categories"),
+        ("hpatches/matching", "map", "noise levels and kinds of scenes"),
+        ("keypoints/matching", "map", "re-detected keypoints"),
+    ],
+)
+def test_caption_names_what_its_mean_is_over(name: str, metric: str, words: str) -> None:
+    assert words in TASKS.load(name).info.metrics[metric].sentence()
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "unit"),
+    [
+        ("tss", "flow_accuracy", "% of the larger side"),
+        ("pose/relative", "precision", "focal lengths"),
+        ("sfm/poses", "absolute_auc", "units"),
+    ],
+)
+def test_axis_of_thresholds_has_the_unit_of_its_metric(name: str, metric: str, unit: str) -> None:
+    assert group_axis(TASKS.load(name).info.metrics[metric], "threshold") == (f"threshold ({unit})", False)
 
 
 def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:

@@ -268,11 +268,14 @@ FIRST_PATCHES = MetricInfo(
 )
 
 
-def ap_of_matches(by: str) -> MetricInfo:
-    """Return the description of an average precision over nearest neighbours that are ranked by `by`."""
+def ap_of_matches(by: str, weights: str = "") -> MetricInfo:
+    """Return the description of an average precision over nearest neighbours that are ranked by `by`.
+
+    `weights` states which groups of image pairs have equal weight in the mean.
+    """
     return MetricInfo(
         f"average precision of the nearest-neighbour matches ranked by {by}, every reference patch in the "
-        "denominator, mean over image pairs"
+        f"denominator, mean over image pairs{weights}"
     )
 
 

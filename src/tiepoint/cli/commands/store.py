@@ -263,7 +263,7 @@ def _print_prune(report: PruneReport) -> None:
     if not report.files:
         print(f"nothing to remove: the size of the store is {format_bytes(report.before_bytes)}")
     for kind, amount in report.files.items():
-        print(f"{kind}: {amount.files:,}, {format_bytes(amount.size_bytes)}")
+        print(f"{KIND_LABELS.get(kind, kind)}: {amount.files:,}, {format_bytes(amount.size_bytes)}")
     if report.files:
         print(f"size of the store: {format_bytes(report.before_bytes)}, {format_bytes(after)} afterwards")
     if report.wanted_bytes is not None and after > report.wanted_bytes:

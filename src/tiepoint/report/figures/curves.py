@@ -18,7 +18,7 @@ from ...run.result import Run
 from ...stats.curve_bands import pooled_band, scene_band
 from ...tasks.base import Task
 from ...tasks.capabilities import CurvePoints, HasCurves, HasSceneCurves
-from ...tasks.info import group_title, metric_info, metric_title
+from ...tasks.info import MetricInfo, group_title, metric_info, metric_title
 from ..runs.sections import TaskSection
 from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, Drawing, look, text_width
@@ -155,12 +155,21 @@ def _data(lines: Sequence[Line], x_label: str, y_label: str) -> str:
 AXES = {
     "pool": ("distractors in the pool", True),
     "tau_px": ("threshold (px)", False),
-    "threshold": ("threshold (% of the larger side)", False),
+    "threshold": ("threshold", False),
     "gallery": ("gallery size", True),
     "alpha": ("alpha", False),
     "rank": ("rank of the right answer", False),
 }
 """Group keys whose values are numbers: axis label, and whether the axis is logarithmic."""
+
+
+def group_axis(info: MetricInfo, key: str) -> tuple[str, bool]:
+    """Return the axis label of a numeric group key for a metric, and whether the axis is logarithmic."""
+    label, logarithmic = AXES[key]
+    if key != "threshold":
+        return label, logarithmic
+    unit = "% of the larger side" if info.threshold_unit == "%" else info.threshold_unit
+    return f"{label} ({unit})", logarithmic
 
 
 def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
@@ -176,8 +185,8 @@ def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
 
 def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
     """Plot a metric against a numeric group key, one line per method, with chance level and oracle."""
-    label, logarithmic = AXES[key]
     info = metric_info(section.definition.info, metric)
+    label, logarithmic = group_axis(info, key)
     title = section.display.metrics.get(metric) or info.title or metric_title(metric)
     lines = [_line(section, run, metric, key) for run in section.methods]
     guides = []

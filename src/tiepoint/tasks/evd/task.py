@@ -75,7 +75,9 @@ class EvdHomography(PairsTask):
             "median_error_px": MetricInfo(
                 "median over pairs of the mean error in the visible part", unit="px", better="lower"
             ),
-            "failures": MetricInfo("pairs without a homography", unit="count", better="lower"),
+            "failures": MetricInfo(
+                "pairs without a homography under some seed", unit="count", better="lower"
+            ),
             **SEED_SPREAD,
             "matches": count("matches, mean over pairs"),
             "inliers": count("matches that agree with H, mean over pairs"),

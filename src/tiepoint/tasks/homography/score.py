@@ -25,15 +25,15 @@ Mean = Callable[[str, Sequence[Records], Floats, str], Score]
 MMA_PX = 3
 """Distance in pixels of the score `mma` in the group `all`."""
 
-_AREA = "share of the area under the recall curve of {} up to {} px, exact; a failure counts 0"
+_AREA = "share of the area under the recall curve of {} up to {} px, {}; a failure counts 0"
 
 
-def metrics_of(headline_px: int) -> dict[str, MetricInfo]:
-    """Return the descriptions of the metrics, for a task with a given headline threshold."""
+def metrics_of(headline_px: int, mean: str = "mean over pairs") -> dict[str, MetricInfo]:
+    """Return the descriptions of the metrics, for a task with a given headline threshold and mean."""
 
     def area(of: str) -> MetricInfo:
         return MetricInfo(
-            lambda parts: _AREA.format(of, parts.get("tau_px", headline_px)), short=f"@{headline_px} px"
+            lambda parts: _AREA.format(of, parts.get("tau_px", headline_px), mean), short=f"@{headline_px} px"
         )
 
     return {
@@ -62,12 +62,14 @@ def metrics_of(headline_px: int) -> dict[str, MetricInfo]:
         ),
         "mma": MetricInfo(
             lambda parts: (
-                f"share of matches within {parts.get('tau_px', MMA_PX)} px of their true position, mean over "
-                "pairs; no matches count 0"
+                f"share of matches within {parts.get('tau_px', MMA_PX)} px of their true position, {mean}; "
+                "no matches count 0"
             ),
             short=f"@{MMA_PX} px",
         ),
-        "without_model": MetricInfo("share of pairs without a usable homography", better="lower"),
+        "without_model": MetricInfo(
+            f"share of estimates without a usable homography, {mean}", better="lower"
+        ),
         "failures": MetricInfo(
             "pairs without a usable homography under some seed", unit="count", better="lower"
         ),

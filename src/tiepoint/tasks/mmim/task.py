@@ -78,7 +78,7 @@ class MmimHomography(PlaneTask):
         "How well do matches give the homography between images of different sensors and seasons?",
         ("auc", "all"),
         {
-            **metrics_of(HEADLINE_PX),
+            **metrics_of(HEADLINE_PX, "mean over pairs of a category, then over categories"),
             "finite_mean_px": MetricInfo(
                 "mean corner error over pairs where it is finite, so that failing improves it",
                 unit="px",

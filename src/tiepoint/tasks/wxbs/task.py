@@ -96,7 +96,6 @@ _METRICS = {
             f"share of clicked correspondences within {parts.get('threshold_px', 'some')} px, mean over pairs"
         )
     ),
-    "failures": MetricInfo("pairs without an answer", unit="count", better="lower"),
 }
 
 
@@ -115,6 +114,7 @@ class WxbsFundamental(WxbsTask):
         ("maa", "all"),
         {
             **_METRICS,
+            "failures": MetricInfo("pairs without F under some seed", unit="count", better="lower"),
             "maa_10px": MetricInfo(
                 "mean of the recall at 0, 1, …, 10 pixels, mean over image pairs",
                 title="mean average accuracy to 10 px",
@@ -206,7 +206,13 @@ class WxbsPoints(PointsTask, WxbsTask):
     info = TaskInfo(
         "Does a method carry points between two very different images to where they belong?",
         ("maa", "all"),
-        {**_METRICS, "unanswered": MetricInfo("share of points without an answer", better="lower")},
+        {
+            **_METRICS,
+            "failures": MetricInfo(
+                "pairs without any answer in one of the directions", unit="count", better="lower"
+            ),
+            "unanswered": MetricInfo("share of points without an answer", better="lower"),
+        },
         columns=("maa", "area", "unanswered", "failures"),
         cite=(WXBS,),
         licence=_LICENCE,

@@ -37,6 +37,7 @@ from ..protocols import MATCHING, convention_steps, hpatches_rules, is_imported,
 from . import score as scoring
 
 NAME = "hpatches/matching"
+EQUAL_WEIGHTS = "; noise levels and kinds of scenes (`hpatches-python`: sequences) have equal weight"
 
 
 def is_subset(setting: DatasetSplit) -> bool:
@@ -161,8 +162,8 @@ class HPatchesMatching(MeansOfUnits, HPatchesTask):
         "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
         ("map", "all"),
         {
-            "map": ap_of_matches("distance"),
-            "map_ratio": ap_of_matches("first over second distance"),
+            "map": ap_of_matches("distance", EQUAL_WEIGHTS),
+            "map_ratio": ap_of_matches("first over second distance", EQUAL_WEIGHTS),
             "success_rate": FIRST_PATCHES,
         },
         cite=(HPATCHES,),

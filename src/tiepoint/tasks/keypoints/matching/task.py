@@ -112,7 +112,8 @@ class KeypointMatching(KeypointTask):
         {
             "map": MetricInfo(
                 "average precision of the nearest-neighbour matches of co-visible keypoints ranked by "
-                "distance, mean over image pairs"
+                "distance, re-detected keypoints (`bojanic`: correct matches) in the denominator, mean over "
+                "image pairs"
             )
         },
         cite=CITE,
