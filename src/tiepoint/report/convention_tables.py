@@ -25,7 +25,7 @@ from .runs.sections import TaskSection
 
 MAX_RECORDS = 200_000
 MAX_CONVENTION_METHODS = 6
-"""Maximum number of methods to analyse. Each step scores all records again, which is slow."""
+"""Maximum number of methods to analyse. Each convention change scores all records again, which is slow."""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def check_differences(
 def align_scenes(
     tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str = REMEDY
 ) -> tuple[dict[str, SceneValues], list[str]]:
-    """Restrict methods to their common scenes, sorted by name, with the same missing values.
+    """Restrict methods to their common scenes, sorted by name, and to the values that all methods have.
 
     If a method lacks a value that others have, raise an error unless `values` is allowed. If it is allowed,
     the comparison covers the values that all methods have, and a note counts the missing values. In the same

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""State whether the order of methods differs between the protocols of a task, and which step changes it."""
+"""State whether the order of methods differs between protocols, and which convention changes it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def compare_runs(
     one is the `baseline`), runs with a single value, and runs without scene values. Letters, ranks and
     p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline. `test` is
     `sign-flip` or `bootstrap-t`. `margin` tests whether each method loses at most that much against the
-    baseline; without a baseline, whether the first of two runs does against the second.
+    baseline. Without a baseline, it requires two runs, and the second is the baseline.
 
     Raises:
         InputError: There are no runs, the runs have several tasks, or a run lacks the protocol or the score.

@@ -104,7 +104,7 @@ def visible_name(name: str) -> str:
 
 
 def distinct_short_names(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> list[str]:
-    """Escape names and shorten those of more than `most` characters in the middle.
+    """Escape names, and shorten names of more than `most` characters by removing their middle.
 
     Names that would become equal are not shortened.
 

@@ -42,7 +42,7 @@ def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
     """Plot the headline score against time, memory or bytes. None if fewer than three have both.
 
     Times and memory of different machines are never ranked: the line connects methods of one machine, and
-    the others have a mark.
+    methods of other machines have a mark.
     """
     if section.no_ranking:
         return None
