@@ -84,7 +84,7 @@ def run_demo(
 def demo_requests(out: Path, step: str) -> list[RunRequest]:
     """Return the run requests of one step of `STEPS`.
 
-    Methods are timed on a few items of the first task of each step: the others have the same inputs.
+    Methods are timed on a few items of the step's first task; its other tasks have the same inputs.
     """
     requests = _requests(out, step)
     first = requests[0].task

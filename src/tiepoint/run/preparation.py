@@ -388,7 +388,7 @@ def dataset_facts(
 def stored_result(
     context: RunContext, manifest: Manifest, protocols: Sequence[str], store: Store
 ) -> StoredRun | None:
-    """Return the stored run if it has scores for all these protocols, None otherwise.
+    """Return the stored run if it has scores under all given protocols, else None.
 
     Scores of an earlier scoring version are first recomputed from their records.
     """

@@ -256,7 +256,7 @@ class _Work:
 
 
 def _refuse_both_kinds(dense: Mapping[str, bool], sparse: Sequence[str]) -> None:
-    """Raise an error if dense methods are compared with these sparse ones."""
+    """Raise an error if both dense and sparse methods are to be compared."""
     known = [name for name, is_so in dense.items() if is_so]
     if known and sparse:
         raise InputError(

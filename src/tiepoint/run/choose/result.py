@@ -104,7 +104,7 @@ class Choice:
 
     @cached_property
     def order(self) -> SteadyOrder:
-        """Order of the methods."""
+        """Order of the methods by steadiness."""
         return steady_order(
             {name: {key: one.steady for key, one in found.items()} for name, found in self.outcomes.items()},
             {

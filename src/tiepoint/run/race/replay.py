@@ -135,7 +135,7 @@ class StoredSource:
                 raise InputError(f"{name}: unit {missing[0]} has no value; rerun the method first")
 
     def values(self, steps: Sequence[Step], active: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
-        """Return the values of some steps."""
+        """Return the stored values of the units of some steps, by active method and unit."""
         for name in active:
             own = self._keys[name]
             keys = [k for step in steps for k in step.units]

@@ -67,7 +67,7 @@ def parse_subset(text: str) -> int:
 def reference_runs(
     store: Store, task: Task, protocol: str, dataset: str | None, names: Sequence[str] = ()
 ) -> dict[str, StoredRun]:
-    """Return complete runs by method, the newest of each; by default all except canaries.
+    """Return complete runs by method, the newest of each; by default all except reference methods.
 
     Raises:
         InputError: There is no complete run, or a named run does not fit.
@@ -188,7 +188,7 @@ def _sampled(
 def _other_scores(
     score: UnitScore, facts: Mapping[str, UnitFacts], reference: StoredRun
 ) -> list[tuple[str, str]]:
-    """Return the other scores of a reference that are means over the same units with the same weights."""
+    """Return the other scores of a reference run that are means over the same units with the same weights."""
     found = []
     seen = {(score.metric, score.group)}
     for row in reference.scores:
