@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 ORDERED, PPS = DESIGNS = ("ordered", "pps")
 PREFIX = "tiepoint-subset"
 FLOOR = 0.05
-"""Addition to the variance of a unit over references, so that every unit can be sampled."""
+"""Amount added to the variance of a unit's values over references, so that every unit can be sampled."""
 DIGITS = 9
 """Decimals to which expected values are rounded before sorting."""
 _SLACK = 1e-12
@@ -88,8 +88,8 @@ def sample_units(
     Args:
         references: values of all units of the stratum, between 0 and 1, for every reference method.
         n: number of units to sample; all units if the stratum has no more.
-        design: `ordered` samples every unit with the same probability, `pps` units on which the references
-            differ more often.
+        design: `ordered` samples every unit with the same probability. `pps` prefers units on which the
+            references differ.
         seed: seed of the start and of the order of equal units.
         stratum: name of the stratum, part of the random start.
 
