@@ -38,7 +38,7 @@ Votes = NDArray[np.int64]
 MAX_PAIRS, MAX_DETAILED = 20, 4
 """Maximum number of pairs that are matched at first, and again with more detail."""
 MIN_VOTES, MIN_PAIRS = 30, 5
-"""Minimum number of votes for a conclusion, and of pairs that are always matched."""
+"""Minimum number of voting matches for a conclusion, and of pairs that are always matched."""
 SIDE_PX, DETAILED_SIDE_PX = 640, 1600
 """Longer image side for matching at first, and with more detail, in pixels."""
 FIT_PX = 3.0
@@ -105,10 +105,11 @@ def _is_usable(truth: PairTruth) -> bool:
 
 
 def count_votes(pairs: Sequence[PairTruth], step: _Step = lambda _done, _total: None) -> Votes:
-    """Count the votes of each pair. The result is cached in the open store, keyed by content.
+    """Count the matches of each pair by the geometry that they fit; see `VoteCounts`.
 
-    If no kind of vote reaches `MIN_VOTES` in all pairs together, the first `MAX_DETAILED` pairs are matched
-    again with more detail: for poses on larger images, for homographies after aligning the images.
+    The result is cached in the open store, keyed by content. If no kind of vote reaches `MIN_VOTES` in all
+    pairs together, the first `MAX_DETAILED` pairs are matched again with more detail: for poses on larger
+    images, for homographies after aligning the images.
     """
     contents = [[truth.pair.scene, truth.pair.content(), truth.definition()] for truth in pairs]
     key = [_REVISION, contents, library_versions(("cv2",))]

@@ -22,7 +22,7 @@ NO_OPENCV = (
     "pip install 'tiepoint[opencv]'"
 )
 MARGIN = 2
-"""Factor by which votes for the inverse must exceed those for the ground truth before a warning."""
+"""Ground truth or inverse counts as right if it has more than this factor times the votes of the other."""
 MAX_FITTING = 1 / 3
 """Share of the agreeing matches below which a geometry counts as wrong."""
 
