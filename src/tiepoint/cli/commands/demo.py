@@ -64,7 +64,7 @@ ABOUT = {
     "dense": "dense flow",
     "sfm": "reconstruction of 5 rendered views",
 }
-"""What the steps of the demo do."""
+"""Description of each step of the demo."""
 
 
 def _print_step(step: DemoStep) -> None:
