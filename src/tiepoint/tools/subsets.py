@@ -110,7 +110,7 @@ def subset(
         n: Number of units of every stratum (kind or set of the score).
         task: Name of the task.
         references: Names or ids of complete stored runs on the same data; empty for all stored methods except
-            the canaries.
+            reference methods (`constant`, `random`, `oracle`).
         protocol: Protocol; default the first that the references have.
         design: ``"ordered"`` or ``"pps"``.
         seed: Seed of the sample.
