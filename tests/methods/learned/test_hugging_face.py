@@ -74,6 +74,21 @@ def test_constructors_open_no_connection(models, no_network, photo):
         hugging_face.HuggingFace(str(models / name)).network()
 
 
+def test_networks_are_in_evaluation_mode_and_use_threads_of_method(models, photo):
+    before = torch.get_num_threads()
+    for name in ("superpoint", "lightglue", "superglue", "efficientloftr"):
+        seen = []
+        method = hugging_face.HuggingFace(str(models / name), threads=2)
+        assert not any(module.training for module in method.network().modules())
+        method.network().register_forward_hook(lambda *_, seen=seen: seen.append(torch.get_num_threads()))
+        try:
+            torch.set_num_threads(1)
+            method.extract(photo) if name == "superpoint" else method.match(photo, photo)
+        finally:
+            torch.set_num_threads(before)
+        assert seen == [2], name
+
+
 def test_families(models):
     assert family_of_geometry(f"hf:{models}/superpoint") == "keypoints"
     assert family_of_geometry(f"hf:{models}/lightglue") == "pairs"
@@ -90,6 +105,16 @@ def test_input_is_grey_and_equal_in_all_channels(models, photo):
         np.testing.assert_allclose(channel, expected, atol=3e-7)
     # the network reads channel 0 only, which would be red
     assert np.abs(made[0] - resized[..., 0]).max() > 0.05
+
+
+def test_input_equals_that_of_the_package_without_torchvision(models, photo):
+    from transformers.models.lightglue.image_processing_pil_lightglue import LightGlueImageProcessorPil
+
+    height, width = SIZE
+    processor = LightGlueImageProcessorPil(size={"height": height, "width": width}, do_grayscale=True)
+    theirs = processor([photo, photo], return_tensors="np")["pixel_values"][0, 0]
+    made = hugging_face.HuggingFace(str(models / "lightglue"))._input(photo)
+    np.testing.assert_allclose(made, theirs, atol=2e-7)
 
 
 def test_superpoint_keypoints_have_centres_and_fractions(models, photo):
@@ -143,6 +168,16 @@ def test_matches_into_padding_are_dropped(models, photo):
     assert (found["keypoints0"], found["keypoints1"]) == (2, 2)
 
 
+@pytest.mark.parametrize("name", ["lightglue", "superglue"])
+def test_image_without_keypoints_has_no_matches(models, photo, name):
+    method = hugging_face.HuggingFace(str(models / name))
+    method.network().keypoint_detector.keypoint_decoder.keypoint_threshold = 1.0
+    for images in ((photo, photo), (photo, np.zeros_like(photo))):
+        found = method.match(*images)
+        assert found["points0"].shape == found["points1"].shape == (0, 2)
+        assert found["keypoints0"] == found["keypoints1"] == 0
+
+
 def test_blank_image_has_no_matches(models):
     blank = np.zeros((80, 90, 3), np.uint8)
     found = resolve(f"hf:{models}/superglue?threshold=0.999", family="pairs").extract(ITEM, (blank, blank))
@@ -193,6 +228,7 @@ def test_efficientloftr_pairs_of_aligned_rows(golden, loftr):
     assert sorted((int(cells[0, 0, r]), int(cells[0, 1, r])) for r in kept) == sorted(given)
     assert torch.equal(scores[0, 0], scores[0, 1])
     shipped = type(loftr)._get_matches_from_scores(loftr, cells_of(given))[0][0]
+    assert shipped.tolist() == [recorded["matches side 0"], recorded["matches side 1"]]
     sides = [[int(c) for c in side if c > -1] for side in shipped]
     assert [list(p) for p in zip(*sides, strict=True)] == recorded["post_processed_pairs"]
 
@@ -217,6 +253,18 @@ def test_efficientloftr_runs_and_drops_points_outside(models, photo):
     }
     assert len(keys) == 2
     made = hugging_face.HuggingFace(str(models / "efficientloftr"))
+
+    class Raw:
+        keypoints = torch.tensor([[[[0.25, 0.5], [0.5, 0.25]], [[0.3, 0.4], [0.1, 0.9]]]])
+        matches = torch.tensor([[[0, 1], [0, 1]]])
+        matching_scores = torch.tensor([[[0.9, 0.8], [0.9, 0.8]]])
+
+    made._network = lambda pixels: Raw
+    cells = [(0.25, 0.5, 0.3, 0.4), (0.5, 0.25, 0.1, 0.9)]
+    wanted = [[(v * n + 0.5) * m / n - 0.5 for v, n, m in zip(row, (96, 64) * 2, (160, 120) * 2, strict=True)]
+              for row in cells]  # fmt: skip
+    both = made.match(photo, photo)
+    np.testing.assert_allclose(np.column_stack([both["points0"], both["points1"]]), wanted, atol=1e-4)
     points = [np.array([[1.0, 1], [-0.6, 2], [3, 3]]), np.array([[1.0, 1], [2, 2], [159.6, 3]])]
     ones = np.ones((2, 3))
     kept = made._dense_matches(points, ones.astype(int), ones, (photo, photo))

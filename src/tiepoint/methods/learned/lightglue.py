@@ -62,8 +62,8 @@ class LightGlue:
         self.device = self.extractor.device
         if precision != "fp32" and self.device.type != "cuda":
             raise InputError(
-                f"{name}: precision={precision} needs --device cuda; on the CPU LightGlue raises an error in "
-                "half precision"
+                f"{name}: precision={precision} needs --device cuda; in half precision on the CPU, LightGlue "
+                "with adaptive=true raises an error"
             )
         self.features = "disk" if path == "disk" else "aliked"
         file = weight_file(f"{self.features}_lightglue", name)
