@@ -63,6 +63,8 @@ def test_pairs_golden() -> None:
         found = steadiness(*pair_of(case), case["key"])
         assert found.matches == case["n"]
         assert found.planar == case["planar"]
+        assert found.inliers_F == pytest.approx(case["inliers_F"], abs=max(3, 0.03 * case["inliers_F"]))
+        assert found.inliers_H == pytest.approx(case["inliers_H"], abs=max(3, 0.03 * case["inliers_H"]))
         assert found.ungated == pytest.approx(case["steady"], abs=0.02)
         assert found.steady == pytest.approx(case["score"], abs=0.02)
         assert found.confirmed == pytest.approx(case["confirmed"], abs=max(3, 0.03 * case["confirmed"]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from choose_golden import golden, needs_golden
+from tiepoint.metrics.steadiness import CONFIRMED
 from tiepoint.stats.steady_choice import MIN_PAIRS, SteadyOrder, difference, interval_seed, steady_order
 
 
@@ -124,6 +125,39 @@ def test_turned_images_classical_methods_first_golden() -> None:
     found = order_of({name: steady[:, k].tolist() for k, name in enumerate(names)})
     assert set(found.methods[-2:]) == {"disk_lg", "aliked_lg"}
     assert all(found.differences[name].ahead for name in found.methods[-2:])
+
+
+@needs_golden
+def test_scores_of_collections_golden() -> None:
+    names = golden()["methods"]
+    for collection, case in golden()["by_pair"].items():
+        steady = np.array(case["steady"])
+        found = order_of({name: steady[:, k].tolist() for k, name in enumerate(names)})
+        counted = len(found.pairs) / len(steady)  # pairs that no method confirms are not counted
+        wanted = golden()["table"][collection]["values"]["steady"]
+        assert [counted * found.scores[name] for name in names] == pytest.approx(wanted, abs=1e-4), collection
+
+
+@needs_golden
+def test_choice_on_new_collections_golden() -> None:
+    """Regret of the rule on the collections that were run once, after it had been fixed."""
+    regrets = {}
+    for collection, case in golden()["run_once"].items():
+        found = order_of({name: [value] for name, value in case["steady"].items()})
+        assert found.leader is not None
+        regrets[collection] = 100 * (max(case["true"].values()) - case["true"][found.leader])
+    assert [round(r, 1) for r in regrets.values()] == [7.9, 0, 0, 0.3, 0]
+
+
+@needs_golden
+def test_gate_excludes_unrelated_images_and_keeps_equal_ones_golden() -> None:
+    for name, case in golden()["no_overlap"].items():
+        assert len(case["confirmed"]) == 60
+        assert max(case["confirmed"]) < CONFIRMED, name
+    for case, methods in golden()["made_up"].items():
+        related = case.startswith(("same image", "turned", "castle gate"))
+        most = max(row[golden()["made_up_columns"].index("confirmed")] for row in methods.values())
+        assert (most >= CONFIRMED) == related, case
 
 
 @pytest.mark.slow

@@ -31,6 +31,8 @@ def test_corner_errors_equal_recorded(name: str) -> None:
     assert minima is not None
     found = named_corner_error(estimate, truth, size)
     assert found == exact or found == pytest.approx(exact, rel=1e-9, abs=1e-9)
+    assert found in (np.inf, pytest.approx(number(case["plain"]), rel=1e-9, abs=1e-9))
+    assert case["l2m_mmim"] == case["minima_mmim"]  # L2M has a copy of that function
     if name not in (
         "turn 45 about the middle",
         "turn 135 about the middle",
@@ -53,6 +55,16 @@ def test_recorded_cases_are_complete() -> None:
         assert auc_python_sorted([*finite, np.inf], t) == pytest.approx(more[f"auc@{t}"], abs=1e-12)
         wanted = golden()["auc"]["exact rule over exact errors"][str(t)]
         assert auc_exact(exact, t) == pytest.approx(wanted, abs=1e-12)
+
+
+@needs_golden
+def test_all_recorded_truths_of_mmim_are_usable() -> None:
+    pairs = golden()["mmim"]["pairs"]
+    assert len(pairs) == golden()["mmim"]["readable_in_the_stored_copy"] == 158
+    for name, pair in pairs.items():
+        H, size = matrix(pair["H_mov_to_fix"]), tuple(pair["size_mov"])
+        assert unusable_reason(H, size) is None, name
+        assert named_corner_error(H, H, size) == 0, name
 
 
 @needs_golden

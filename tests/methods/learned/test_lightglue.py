@@ -323,7 +323,10 @@ def test_key_contains_parameters_and_weights(golden):
         ),
         ("lightglue:alike-n16", "unknown features of lightglue 'alike-n16'; did you mean 'aliked-n16'"),
         ("lightglue:disk?precision=fp16", "precision=fp16 needs --device cuda"),
-        ("lightglue:disk?precision=bf16", "in half precision on the CPU, LightGlue with adaptive=true raises"),
+        (
+            "lightglue:disk?precision=bf16",
+            "in half precision on the CPU, LightGlue with adaptive=true raises",
+        ),
         ("lightglue:disk?filter=1", "expected a confidence from 0 to below 1"),
         ("lightglue:disk?max_keypoints=0", "max_keypoints is 0; expected a positive number"),
         ("lightglue:disk?storage=int8", "storage"),
