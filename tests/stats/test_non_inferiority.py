@@ -64,6 +64,13 @@ def test_non_inferiority_equal_differences_on_margin_do_not_hold() -> None:
     assert non_inferiority(np.full(9, -0.1), 0.1000001).holds
 
 
+def test_non_inferiority_bound_on_margin_does_not_hold() -> None:
+    differences = np.array([-0.11, 0.02, 0.03, -0.07, 0.01, -0.02])
+    bound = non_inferiority(differences, 0.0).lower
+    assert not non_inferiority(differences, -bound).holds
+    assert non_inferiority(differences, -np.nextafter(bound, -1)).holds
+
+
 def test_holm_plain_loop_matches() -> None:
     p = [0.03, 0.001, 0.2, 0.012, float("nan")]
     known = sorted((1.0 if x != x else x, i) for i, x in enumerate(p))
