@@ -224,7 +224,7 @@ class HasCommonUnits(Protocol):
     def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
         """Return imported records restricted to the units that all of them contain.
 
-        None if none are imported.
+        None if no record is imported.
         """
 
 

@@ -122,7 +122,7 @@ def _areas(
     mean: Mean,
     parts: Mapping[str, str],
 ) -> list[Score]:
-    """Return the area scores of one group, for corner errors and landmark errors where they are known."""
+    """Return the areas under the recall curves of one group, from corner and (if known) landmark errors."""
     made = []
     for metric, column in (("auc", "error_px"), ("landmark_auc", "landmark_px")):
         errors = errors_of(records, column)
@@ -149,7 +149,7 @@ def shares_of(errors: Floats, t: float) -> Floats:
 def area_score(
     metric: str, records: Sequence[Records], errors: Floats, t: int, group: str, mean: Mean
 ) -> Score:
-    """Return the area score of a table of errors at threshold t in pixels.
+    """Return the area under the recall curve of a table of errors, up to t pixels.
 
     The score gets a caution if the ground truth is less precise than the threshold.
     """
@@ -235,7 +235,10 @@ def _by_pair(records: Sequence[Records], headline: int) -> list[Score]:
 
 
 def pair_areas(records: Sequence[Records], headline: int) -> list[tuple[str, float]]:
-    """Return name and area of each pair: the mean over seeds, from landmark errors if corners are unknown."""
+    """Return the name and the area under the recall curve of each pair, averaged over seeds.
+
+    The errors are corner errors, or landmark errors if the corner errors are unknown.
+    """
     corner, marks = errors_of(records, "error_px"), errors_of(records, "landmark_px")
     values = shares_of(np.where(np.isnan(corner), marks, corner), headline).mean(axis=0)
     return [(str(r.meta["pair"]), float(v)) for r, v in zip(records, values, strict=True)]

@@ -110,7 +110,7 @@ def hpatches_rules(protocol: str) -> HPatchesRules:
 
 
 def floored_area(before: Any, positives: Any) -> Any:
-    """Return the area that the tool's floor of 1e-10 true positives adds to an average precision.
+    """Return the area that the Python tool's floor of 1e-10 true positives adds to an average precision.
 
     `before` is the number of wrong items before the first correct one, `positives` the number of correct
     items. The trapezoid up to the first correct item starts at the precision 1e-10 / `before` instead of 0,

@@ -202,7 +202,7 @@ def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
 
 
 def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score]:
-    """Return the scores over all scenes and over each kind, named as in the older tool. NaN if missing.
+    """Return the scores over all scenes and over each kind, named as in DescriptorWorkbench. NaN if missing.
 
     >>> [s.metric for s in named_by_kind([Score("ap", "all", 0.5, 2)], "ap", "verification")]
     ['keypoint_verification_ap', 'verification_viewpoint_ap', 'verification_illumination_ap']

@@ -29,7 +29,7 @@ _COLOCATED_PX = 1e-6
 
 
 def _rows(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the raw descriptor rows. Rows with NaN or inf, which the tool cannot sort, are set to zero."""
+    """Return raw descriptors. Rows with NaN or inf become zero: DescriptorWorkbench cannot sort them."""
     values = raw_values(image)
     good = np.isfinite(values).all(axis=1)
     return values if good.all() else np.where(good[:, None], values, values.dtype.type(0))
@@ -101,7 +101,7 @@ def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: 
 
 
 def float32_points(xy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round points to single precision, as the tool stores them."""
+    """Round points to single precision, as DescriptorWorkbench stores them."""
     return xy.astype(np.float32).astype(np.float64)
 
 

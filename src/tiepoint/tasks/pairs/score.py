@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the wide-baseline tasks: recall by threshold, its mean and its area, by pair and group."""
+"""Scores of the wide-baseline tasks: recall by threshold, its mean, and the area under its curve."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = 
 def curve_scores(records: Sequence[Records], curve: RecallCurve, *, exact: bool) -> list[Score]:
     """Compute `maa` (mean recall) and `recall` at each threshold.
 
-    Under `exact`, add `area` and groups of pairs.
+    Under `exact`, add the score `area`, and the scores of groups of pairs.
     """
     recall = curve.recall.mean(axis=0)
     blind = curve.chance

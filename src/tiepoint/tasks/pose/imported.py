@@ -94,7 +94,7 @@ def imported_facts(record: Records) -> dict[str, UnitFacts]:
 
 
 def has_imported_facts(units: Mapping[str, UnitFacts]) -> bool:
-    """Return whether these are properties of imported pairs, which belong to the sets of a benchmark."""
+    """Return whether `units` are imported pairs, which belong to the sets of a benchmark."""
     return any("set" in (facts.groups or {}) for facts in units.values())
 
 
@@ -119,7 +119,7 @@ def imported_weights(units: Mapping[str, UnitFacts], metric: str, parts: Mapping
 
 
 def imported_values(record: Records, metric: str, parts: Mapping[str, str]) -> dict[str, float]:
-    """Return the value of every pair: its part of the area, or whether its error is below the threshold."""
+    """Return the value of every pair: its part of the AUC, or whether its error is below the threshold."""
     errors, degrees = pose_errors(record), int(parts.get("threshold_deg", SET_DEG))
     values = auc_shares(errors, degrees) if metric == "auc" else (errors < degrees).astype(np.float64)
     return dict(zip(unit_keys(record), values.tolist(), strict=True))
@@ -172,7 +172,7 @@ def _scenes(record: Records) -> NDArray[Any]:
 def _areas(
     e: Floats, by_set: Mapping[str, NDArray[Any]], counted: Sequence[str], scenes: NDArray[Any], t: int
 ) -> Iterator[Score]:
-    """Yield the areas up to a threshold in degrees: by set, and their means with every kind of interval."""
+    """Yield the AUC up to a threshold in degrees: by set, and the mean with every kind of interval."""
     shares = auc_shares(e, t)
     printed, exact = {}, {}
     for name, rows in by_set.items():

@@ -69,7 +69,7 @@ def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 
 def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows:
     """Return a mask of the rows of the setting that the paper reports for the dataset of each pair.
 
-    If the paper's tool selects the threshold with the best mean area on the test set, so does this function.
+    If the paper's tool selects the threshold with the best mean AUC on the test set, so does this function.
     """
     rows = np.zeros(len(poses.pair), bool)
     for dataset in np.unique(poses.datasets):

@@ -109,7 +109,7 @@ class _StepScores:
 
     @cached_property
     def scoring(self) -> PoseScoring:
-        """Scoring with which the protocol prints its areas."""
+        """Scoring with which the protocol prints its AUC."""
         return group_scoring(self.own, self.protocol, headline_rows(self.own, self.protocol))
 
     def printed_area(self, t: float) -> float:

@@ -283,7 +283,7 @@ class RelativePose(PairsTask):
     def common_units(self, records: Sequence[Records]) -> Sequence[Records] | None:
         """Return imported pose errors restricted to the pairs that all of them contain.
 
-        None if none are imported.
+        None if no record is imported.
         """
         if not records or not all(is_imported([r]) for r in records):
             return None

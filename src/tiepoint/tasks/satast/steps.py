@@ -20,7 +20,7 @@ ARROW = "->exact"
 
 
 def step_tables(name: str, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-    """Return the area after each step from a protocol to `exact`, at every threshold.
+    """Return the area under the recall curve after each step from a protocol to `exact`, by threshold.
 
     The records of ``NAME->exact`` have the errors of the protocol on the images that `exact` uses.
     """

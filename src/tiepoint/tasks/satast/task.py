@@ -210,7 +210,7 @@ class SatastPoints(PairsTask):
         return tuple(f"{p}{ARROW}" for p in others) if "exact" in protocols else ()
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return the area after each step from a protocol of RoMa v2 to `exact`."""
+        """Return the area under the recall curve after each step from a protocol of RoMa v2 to `exact`."""
         return [
             table
             for name in (HOMOGRAPHY, WARP)

@@ -158,7 +158,7 @@ def _exact(scenes: _Scenes) -> list[Score]:
 
 
 def _area(errors: PairErrors, values: Floats, threshold: float) -> float:
-    """Return the area of a scene up to a threshold. Pairs with NaN, such as short baselines, are excluded."""
+    """Return the AUC of a scene up to a threshold. Pairs with NaN, such as short baselines, are excluded."""
     kept = ~np.isnan(values)
     total = errors.weight[kept].sum() + errors.missing + errors.merged
     if not total:
@@ -281,7 +281,7 @@ def _without_truth(scene: PosedScene) -> int:
 
 
 def _absolute(scenes: _Scenes) -> list[Score]:
-    """Return the areas of camera centre errors after a least-squares similarity.
+    """Return the AUC of camera centre errors at each threshold, after a least-squares similarity.
 
     Thresholds are in the unit of the data, if it states one; else they are shares of the extent of the scene.
     """

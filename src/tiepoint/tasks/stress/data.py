@@ -124,7 +124,7 @@ class OpenStress(BaseTaskData):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """One item per image and level. The unchanged image has the same content hash in all these tasks."""
+        """One item per image and level. An unchanged image has one content hash in all tasks `stress/*`."""
         found = []
         for name, (scene, level) in self.pairs.items():
             changed: list[Any] = []

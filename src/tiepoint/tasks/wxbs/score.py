@@ -81,7 +81,7 @@ def score_points(records: Sequence[Records], *, exact: bool) -> list[Score]:
 
 
 def recall_curve(distance_px: Floats, *, rounded: bool = False) -> Floats:
-    """Return the share of distances up to 0, 1, …, 19 px, (20,). `rounded` uses float32 as in the tool.
+    """Return the share of distances up to 0, 1, …, 19 px, (20,). `rounded`: in float32, as wxbs-benchmark.
 
     >>> recall_curve(np.array([0.0, 1.5, np.inf]))[:3].round(3).tolist()
     [0.333, 0.333, 0.667]

@@ -171,7 +171,7 @@ class WxbsFundamental(WxbsTask):
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
     """Return the fundamental matrix that the method provides, or matrices estimated from its matches.
 
-    The benchmark's own protocol needs one estimate; `exact` needs one for each seed.
+    The protocol of the WxBS benchmark needs one estimate; `exact` needs one for each seed.
     """
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)

@@ -39,7 +39,14 @@ NEAR = 8
 
 @dataclass(frozen=True)
 class DistractorPool:
-    """Set of distractors: its size and its selection rule (`others`, `with`, `first`, `all` or `every`)."""
+    """Set of distractors: its size (None: all) and its selection rule.
+
+    * `others`: the first `size` patches of other sequences in the list of distractors.
+    * `with`: the same, but the size includes the correct answers.
+    * `first`: the first `size` patches of the list.
+    * `all`: the complete list.
+    * `every`: every patch of every other sequence.
+    """
 
     rule: str
     size: int | None

@@ -123,7 +123,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
 
 def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str, ...]:
-    """Return the images of a noise level: the reference and `images` - 1 others of each sequence."""
+    """Return the images of a noise level: the reference and `images` - 1 other images of each sequence."""
     names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 

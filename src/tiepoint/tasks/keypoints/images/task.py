@@ -145,7 +145,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 def score_workbench(records: Sequence[Records]) -> list[Score]:
     """Compute the mean AP over the reference images as queries. Ties are ordered by scene and image name.
 
-    This order, taken from the tool, favours scenes early in the alphabet.
+    This order, taken from DescriptorWorkbench, favours scenes early in the alphabet.
     """
 
     def value(r: Records) -> float:

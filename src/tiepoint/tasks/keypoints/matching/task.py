@@ -63,7 +63,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
     """Compute the mean AP over image pairs with a correct match.
 
-    Equal distances form one step of the curve.
+    Equal distances form one step of the precision-recall curve.
     """
     found: list[Pairs] = [[] for _ in records]
     skipped = 0

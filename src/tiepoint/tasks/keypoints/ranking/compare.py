@@ -204,7 +204,7 @@ def _without_relevant(
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute records with a row for each query that has ground truth, and the number of other queries."""
+    """Compute records with a row for each query that has ground truth, and count the other queries."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = image_features(features, f"{scene}/{first}")
@@ -255,7 +255,7 @@ def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
 def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Count the candidates that are nearer than the correct answer of each query, or as near.
 
-    Rows with NaN or inf are compared as in the tool, where every comparison with NaN is False.
+    Rows with NaN or inf are compared as in DescriptorWorkbench, where every comparison with NaN is False.
     """
     bad_q, bad_p = (~np.isfinite(x).all(axis=1) for x in (queries, pool))
     better, ties = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
@@ -282,7 +282,7 @@ def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, righ
 def legacy_precision(queries: NDArray[Any], pool: NDArray[Any], right: NDArray[Any]) -> dict[str, int]:
     """Count the mutual nearest neighbours of an image pair, and how many of them are correct.
 
-    `right` is the correct row of each query. In the older tool, row i is always correct for query i.
+    `right` is the correct row of each query. In DescriptorWorkbench, row i is always correct for query i.
     """
     good_q, good_p = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (queries, pool))
     if len(good_q) == 0 or len(good_p) == 0:

@@ -140,7 +140,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def _metadata(scores: Sequence[Score], ap: SceneSums, zeros: SceneSums, excluded: Floats) -> Score:
-    """Return all measurements as one text of ``key=value;`` pairs, with the names of the older tool."""
+    """Return all measurements as one text of ``key=value;`` pairs, with the names of DescriptorWorkbench."""
     known = {s.metric: s.value for s in scores if s.group == "all" and np.isfinite(s.value)}
     pairs: dict[str, object] = {"success": "true"}
     for name in METADATA:
@@ -278,7 +278,7 @@ def ranks_of(record: Records) -> NDArray[np.int64]:
 
 
 def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
-    """Return the metrics object of the older tool, filled from records of `compare_workbench`."""
+    """Return the metrics object of DescriptorWorkbench, filled from records of `compare_workbench`."""
     metrics = ExperimentMetrics()
     for record in sorted(records, key=lambda r: str(r.meta["scene"])):
         scene = str(record.meta["scene"])

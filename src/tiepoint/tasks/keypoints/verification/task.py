@@ -184,7 +184,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Return the pooled AP over all scenes. Equal distances form one step of the curve."""
+    """Return the pooled AP over all scenes. Equal distances form one step of its curve."""
     return _score(records, "bojanic", "group")
 
 

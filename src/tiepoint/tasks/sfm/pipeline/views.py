@@ -159,7 +159,7 @@ def _mean_pairs(records: Sequence[Records]) -> list[list[float]]:
 
 
 def _areas(record: Records) -> Floats:
-    """Return the area score of each true image, averaged over the pairs that contain the image."""
+    """Return the pose AUC of each true image: the mean over the pairs that contain the image."""
     scene = posed_scene(record)
     errors = exact_errors(scene)
     total = np.zeros(len(scene))

@@ -37,7 +37,7 @@ def _degrees(words: str) -> Any:
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of a narrow table: areas and registration, or the scores of another protocol."""
+    """Return the columns of a narrow table: AUC and other headline scores, then properties of the models."""
     wanted: list[Column] = [("auc", f"threshold_deg={t:g}") for t in DEGREES]
     wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [
@@ -164,7 +164,7 @@ class SfmPoses(BaseTask):
         return list(dict.fromkeys(str(w) for r in records for w in r.meta["warnings"]))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the area after each step from the rules of other benchmarks to `exact`."""
+        """Return the AUC after each step from the rules of other benchmarks to `exact`."""
         return step_tables(records) if records else []
 
     def family_for(self, method: Any) -> str:

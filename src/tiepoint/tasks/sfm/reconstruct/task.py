@@ -36,7 +36,7 @@ CITE = (
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of a narrow table: areas at all thresholds, description of the models, times."""
+    """Return the columns of a narrow table: AUC at all thresholds, properties of the models, times."""
     wanted: list[Column] = [("auc", f"threshold_deg={t:g}") for t in DEGREES]
     wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [(m, "all") for m in (*BY_SEED[1:], "ape_translation")]
@@ -127,7 +127,7 @@ class SfmReconstruct(BaseTask):
         return list(dict.fromkeys(str(w) for r in records for w in r.meta["warnings"]))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the area after each step from other rules to `exact`, for the first seed."""
+        """Return the AUC of the first seed after each step from the rules of other benchmarks to `exact`."""
         known = [r for r in records if r.meta["has_truth"]]
         return step_tables(by_seed(known)[0]) if known else []
 
