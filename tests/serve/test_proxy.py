@@ -22,7 +22,7 @@ pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.cli.main import run
 from tiepoint.core.errors import InputError
 from tiepoint.serve.app import application
-from tiepoint.serve.auth import AccessPolicy, PublicUrl
+from tiepoint.serve.auth import PAGES, AccessPolicy, PublicUrl
 from tiepoint.serve.run_index import RunIndex
 
 PREFIX = "/lab/tie-point"
@@ -155,6 +155,11 @@ def test_user_header_from_proxy_lets_in(library: RunIndex) -> None:
 def test_public_url_wrong_raises(text: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         PublicUrl.parse(text)
+
+
+def test_public_url_refuses_the_path_of_every_page(library: RunIndex) -> None:
+    app = application(library, AccessPolicy())
+    assert {route.path.split("/")[1] for route in app.routes} - {""} == set(PAGES)
 
 
 def test_user_header_reachable_by_others_raises(odd_store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,11 +52,13 @@ def is_loopback(host: str) -> bool:
 
 PAGES = (
     "runs",
+    "paper",
     "task",
     "figure",
     "two",
     "scene",
     "case",
+    "cameras",
     "picture",
     "run",
     "events",
