@@ -182,7 +182,7 @@ def _has_tables(folder: Path) -> bool:
 
 
 MAX_LISTED_IMAGES = 20
-"""Number of images with problems that are listed."""
+"""Maximum number of images whose problems an error lists."""
 
 
 def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:

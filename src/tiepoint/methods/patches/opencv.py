@@ -132,7 +132,7 @@ class PatchBrief(OneKeypoint):
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
+        """Return upright BRIEF (32 bytes) and a keypoint on the middle pixel. OpenCV drops any other."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
