@@ -258,22 +258,22 @@ class ExperimentMetrics:
 
     @property
     def true_map_micro_with_zeros(self) -> float:
-        """Alias of `true_map_micro_including_zeros`: its name in the schema."""
+        """Alias of `true_map_micro_including_zeros`; the schema uses this name."""
         return self.true_map_micro_including_zeros
 
     @property
     def true_map_macro_with_zeros(self) -> float:
-        """Alias of `true_map_macro_by_scene_including_zeros`: its name in the schema."""
+        """Alias of `true_map_macro_by_scene_including_zeros`; the schema uses this name."""
         return self.true_map_macro_by_scene_including_zeros
 
     @property
     def viewpoint_map_with_zeros(self) -> float:
-        """Alias of `viewpoint_map_including_zeros`: its name in the schema."""
+        """Alias of `viewpoint_map_including_zeros`; the schema uses this name."""
         return self.viewpoint_map_including_zeros
 
     @property
     def illumination_map_with_zeros(self) -> float:
-        """Alias of `illumination_map_including_zeros`: its name in the schema."""
+        """Alias of `illumination_map_including_zeros`; the schema uses this name."""
         return self.illumination_map_including_zeros
 
     def to_metadata_string(self, extra: Mapping[str, object] | None = None) -> str:

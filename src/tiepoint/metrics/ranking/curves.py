@@ -80,7 +80,7 @@ def precision_recall_curve(
 def roc_curve(
     distances: ArrayLike, relevant: ArrayLike, *, ties: str = "expected", max_points: int = 1000
 ) -> RankingCurve:
-    """Return the true against the false positive rate, joined by straight lines; its area is `roc_auc`.
+    """Return the true positive rate against the false positive rate, in straight lines; area: `roc_auc`.
 
     Points on a straight line are dropped. If more than `max_points` remain, the curve is divided into
     segments, and each segment is replaced by two lines with the same area below them. The curve stays
