@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options, and writing of result files, that all dense tasks share."""
+"""Options and result files of all dense tasks."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ..info import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions
 
 WORKBENCH_VERSIONS: Mapping[str, int] = {"workbench": 2}
-"""Version 2: a border of 40 px, NaN rows compared without change, and the ratio test in float32."""
+"""Protocol versions. Version 2: border of 40 px, NaN rows compared unchanged, ratio test in float32."""
 WORKBENCH_BORDER_PX = 40.0
 """Width of the border in pixels in which `workbench` excludes keypoints, as its documentation says."""
 MAX_LISTED_SCENES = 3

@@ -119,7 +119,7 @@ class _StepScores:
         return float(AREAS[self.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
-        """Return the AUC of the protocol at its estimator threshold that is closest to that of `exact`."""
+        """Return the AUC of the protocol at its estimator threshold closest to the threshold of `exact`."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.scoring, t)

@@ -151,9 +151,9 @@ def listed_distances(
     """Compute the distance of each pair of a plan, in list order; infinite for failed descriptors.
 
     Also return `steps` as in `pair_distances_across` (empty if undefined for the dtype or distance). The
-    function reads memory-mapped features in place if it can. Otherwise it copies them in blocks of limited
-    size: if the distance needs prepared rows, or if there are more images than the process can map at once.
-    The results are the same.
+    function reads memory-mapped features in place if it can. It copies them in blocks of limited size if the
+    distance needs prepared rows, or if there are more images than the process can map at the same time. Both
+    ways give the same results.
     """
     out = np.full(len(plan.order), np.inf)
     single = features.distance in _SINGLE and descriptor_rows(features, keys[0])[0].dtype == np.float32

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PatchPool:
-    """All patches of a benchmark's pool, numbered by row. Queries and correct answers are rows.
+    """All patches of a benchmark's pool, numbered by row. Queries and correct answers are row numbers.
 
     `starts` is the first row of each image. Query i is row query[i]; its correct answers are rows
     truth[offsets[i]:offsets[i + 1]].

@@ -164,7 +164,7 @@ class HomographyScoring:
 class HomographyProtocol:
     """A homography protocol: settings of estimators, and scoring. The first setting gives the headline.
 
-    `comparison` is the name of its comparison. `leaves_out` states whether eight sequences are excluded.
+    `comparison` is the name of its records. `leaves_out` states whether eight sequences are excluded.
     `kinds` is the rule that determines the kind of a sequence (see `is_of`): `first` or `contain`.
     """
 

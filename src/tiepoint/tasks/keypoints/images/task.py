@@ -109,7 +109,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the ranking score of every other image with descriptors, as DescriptorWorkbench does."""
+    """Compute the ranking score of every other image that has descriptors, as DescriptorWorkbench does."""
     return _compare(opened, scene, features, legacy=True)
 
 

@@ -109,7 +109,7 @@ def _run(
     settings: MapperSettings,
     verified: list[Any],
 ) -> Arrays | ChildResult:
-    """Run both stages once. Return the model files with the child's report, or its result if it failed."""
+    """Verify and map once. Return the model files and the child's report, or the result of a failed child."""
     known = cached_stage(DATABASE, verified)
     with scratch_folder() as name:
         folder = Path(name)
