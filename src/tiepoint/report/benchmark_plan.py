@@ -113,7 +113,7 @@ class BenchmarkPlan:
 
     @property
     def alpha(self) -> float:
-        """Error probability of each pair of methods."""
+        """Error probability of the test of each pair of methods."""
         return self.settings.alpha / (len(self.rows) if self.settings.family else 1)
 
     @property

@@ -16,7 +16,7 @@ ABOUT_SCENES = (
 
 
 def points(value: float) -> str:
-    """Format a difference of fractions in percentage points: one decimal, or one digit below 0.1.
+    """Format a difference of fractions in percentage points: one decimal, or one significant digit below 0.1.
 
     >>> points(0.2089), points(-0.0048), points(0.000068), points(0.0)
     ('20.9', '-0.5', '0.007', '0.0')

@@ -114,8 +114,8 @@ def _mark(curve: MethodCurve) -> str:
 def curve_table(curves: Sequence[MethodCurve]) -> tuple[str, list[str], list[list[str]]]:
     """Return title, header and rows of the curves under one kind of change, in percent.
 
-    The fit has a row of its own if it differs from the curve. `rise` is the largest amount by which the
-    curve is above the fit, in points.
+    The non-increasing fit has a row of its own if it differs from the curve. `rise` is the largest amount by
+    which the curve is above the fit, in percentage points.
     """
     kind = curves[0].kind
     levels = list(dict.fromkeys(level for c in curves for level in c.curve.levels))

@@ -32,7 +32,7 @@ GRADES = (
     ErrorGrade("3 to 10 px", (240, 228, 66), 3.0, 10.0),
     ErrorGrade("10 px and more", (213, 94, 0), 10.0, np.inf),
 )
-"""Colours that are distinguishable with red-green colour blindness."""
+"""Error ranges with colours that are distinguishable with red-green colour blindness."""
 UNKNOWN = ErrorGrade("error unknown", (204, 121, 167), np.nan, np.nan)
 
 
@@ -80,7 +80,7 @@ def spread(matched: MatchedPair, most: int) -> Rows:
 
 
 def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Rows:
-    """Return the indices of the matches whose epipolar lines are drawn: `points`, or `lines` even samples.
+    """Return the indices of the matches with epipolar lines: `points`, or `lines` evenly sampled matches.
 
     Raises:
         InputError: A match in `points` does not exist.

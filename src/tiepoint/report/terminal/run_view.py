@@ -275,7 +275,7 @@ def _joined(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
 
 
 def scene_table(run: Run) -> Any:
-    """Return the scores by scene under the first protocol, else the scene values of the headline score."""
+    """Return the scores by scene under the first protocol, or else the headline score's scene values."""
     from rich.text import Text
 
     from .rich_table import FittingTable

@@ -15,7 +15,7 @@ from ...core.formatting import count_text, printable
 from ..cells import ScoreCell
 
 BEST, TIE, CAUTION = "+", "=", "*"
-"""Marks behind a score: the best of its column, not separated from the best, read the caution."""
+"""Marks behind a score: it is the best of its column, is not separated from the best, or has a caution."""
 
 GAP = "  "
 MAX_NOTES = 3
