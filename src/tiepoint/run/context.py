@@ -316,7 +316,7 @@ class RunContext:
 def method_family(task: Task, method: Any, options: Mapping[str, Any]) -> str:
     """Return the family that a task assigns to a method. `method` is a specification or an object.
 
-    The interface of a program depends on what it declares. `options` are the method options of the request.
+    A program (`exec:`) declares its interface itself. `options` are the method options of the request.
     """
     if not isinstance(task, AcceptsFamilies):
         return task.family

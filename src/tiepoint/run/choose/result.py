@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Result of a choice: every method on every pair, the order of the methods, and warnings."""
+"""Result of a choice: outcomes of methods on pairs, order of the methods, and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 RELIABLE = 0.7
 """Score of the leader below which no method is reliable."""
 SMALL_COVER = 0.15
-"""Mean cover below which the matches show a small part of the images only."""
+"""Mean cover below which the matches are in a small part of the images only."""
 TURNED_DEG = 45.0
 """Rotation between two images from which they count as turned against each other."""
 PICTURES = 5

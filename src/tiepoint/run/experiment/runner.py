@@ -63,7 +63,7 @@ def run_experiment(
 def _prepared(
     cells: list[GridCell], experiment: Experiment, store: Store, progress: Progress, far: bool
 ) -> dict[int, PreparedRun]:
-    """Prepare all runs of the grid, and return them by the `id` of the cell. One error lists all problems."""
+    """Prepare all runs of the grid. Return them by ``id(cell)``. One error lists all problems."""
     wanted = [replace(request, on_cluster=far) for request in grid_requests(cells, experiment)]
     ready = prepare_all(wanted, store.root, progress)
     return dict(zip(map(id, cells), ready, strict=True))
