@@ -113,7 +113,7 @@ def confidence_set(units: UnitBounds, alpha: float) -> tuple[float, float]:
     low, high = float(units.low), float(units.high)
 
     def excess(mean: float) -> float:
-        """Return the logarithm of the capital relative to its limit, which is negative inside the set."""
+        """Return log(capital / limit), which is negative for means inside the confidence set."""
         capital = sum(capitals(units, mean)) / 2
         return _LARGEST_LOG if np.isinf(capital) else float(np.log(capital * alpha))
 

@@ -15,9 +15,9 @@ from ..core.splitmix import random_integers, seed_of
 Floats = NDArray[np.float64]
 
 SHARE = 0.5
-"""Share of the fitted score at the first level that defines the breakdown point."""
+"""Share of its value at the first level to which the fit falls at the breakdown point."""
 LEAST_SCENES = 6
-"""Smallest number of scenes with an interval."""
+"""Minimum number of scenes for an interval."""
 DRAWS = 2000
 QUANTILES = (0.025, 0.975)
 

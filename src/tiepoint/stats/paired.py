@@ -58,7 +58,7 @@ class PairedResult:
 
     @property
     def separated(self) -> NDArray[np.bool_]:
-        """Whether the family-wise test separates each pair at the level, (k,)."""
+        """Whether the family-wise test separates each pair at the confidence level, (k,)."""
         return np.asarray(self.family.adjusted <= 1 - self.level + 1e-12)
 
     @cached_property
@@ -263,7 +263,7 @@ def smallest_resolvable(se: float, df: float, *, critical: float | None = None, 
 
 
 def win_tie_loss(a: Array, b: Array, *, tolerance: float = 1e-9) -> tuple[int, int, int]:
-    """Count the scenes where a is above b, equal to b, and below b. Skip scenes without both values.
+    """Count the scenes where a is above b, equal to b, and below b. Skip scenes that lack a value.
 
     >>> win_tie_loss(np.array([0.3, 0.2, 0.1, np.nan]), np.array([0.1, 0.2, 0.4, 0.5]))
     (1, 1, 1)
