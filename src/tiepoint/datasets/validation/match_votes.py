@@ -153,7 +153,7 @@ def _pair_votes(find: Callable[[PairTruth], Iterator[_Found]], truth: PairTruth)
 
 
 def _vote(truth: PairTruth, points0: Matrix, points1: Matrix, scales: tuple[float, float]) -> Votes:
-    """Count the votes of one pair's matches.
+    """Count the matches of one pair by the geometry that they fit.
 
     `scales` are the sizes of the reduced images relative to the originals.
     """
