@@ -96,7 +96,7 @@ class OpenPair(_Facts):
 
 
 class RaceSets(_Facts):
-    """Confidence sequence of first minus second: (steps, low, high)."""
+    """Confidence sequence of the difference first - second of two methods: (steps, low, high)."""
 
     first: str
     second: str

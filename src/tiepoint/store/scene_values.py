@@ -129,7 +129,7 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
 
 @lru_cache(maxsize=256)
 def _shared_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tuple that was passed first among equal ones: files of one dataset have equal names."""
+    """Return the first equal tuple that was passed, to save memory: files of one dataset have equal names."""
     return names
 
 
