@@ -81,7 +81,7 @@ def _by_tiles(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Compute `group_rank_counts` from matrix products, tile by tile. Return the nearer and equal groups.
+    """Compute `group_rank_counts` from matrix products, tile by tile. Return the counts `lt` and `eq`.
 
     The score of a pool group is the score of its nearest row.
     """
