@@ -39,7 +39,7 @@ DISTANCES = {"L2": "l2", "L1": "l1", "masked_L1": "masked_l1"}
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser: the options of the reference, and `--tasks-dir` for its folder of task files."""
+    """Return the parser: the options of the reference script, and `--tasks-dir` for the task files."""
     p = argparse.ArgumentParser(
         prog="python -m tiepoint.compat.hpatches_eval",
         description="Evaluate a descriptor on HPatches as the Python reference does.",

@@ -44,7 +44,7 @@ _INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, StopIteration
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser with the options of the reference."""
+    """Return the parser with the options of the reference script."""
     p = argparse.ArgumentParser(
         prog="python -m tiepoint.compat.hpatches_results",
         description="Print HPatches results as the Python reference does.",
