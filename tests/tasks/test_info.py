@@ -108,6 +108,8 @@ def test_pose_precision_threshold_is_not_shown_in_percent() -> None:
         ("mmim/homography", "mma", "then over categories"),
         ("hpatches/matching", "map", "noise levels and kinds of scenes"),
         ("keypoints/matching", "map", "re-detected keypoints"),
+        ("sfm/poses", "auc", "mean over scenes"),
+        ("sfm/poses", "rotation_error_deg", "mean over scenes"),
     ],
 )
 def test_caption_names_what_its_mean_is_over(name: str, metric: str, words: str) -> None:

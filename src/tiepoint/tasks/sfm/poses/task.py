@@ -33,7 +33,12 @@ _MODEL = "describes the model, does not score it"
 
 
 def _degrees(words: str) -> Any:
-    return lambda parts: _AREA.format(words, parts.get("threshold_deg", "5"))
+    return lambda parts: f"{_AREA.format(words, parts.get('threshold_deg', '5'))}, {_mean(parts)}"
+
+
+def _mean(parts: Mapping[str, str]) -> str:
+    """Return what the mean of a group is over: scenes, or all pairs of all scenes."""
+    return "pairs of all scenes pooled" if parts.get("weighting") == "pairs" else "mean over scenes"
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
@@ -68,7 +73,8 @@ class SfmPoses(BaseTask):
             "auc_translation": MetricInfo(_degrees("errors of the direction of translation"), short="@5°"),
             "accuracy": MetricInfo(
                 lambda parts: (
-                    f"share of pairs with a pose error up to {parts.get('threshold_deg', '5')} degrees"
+                    f"share of pairs with a pose error up to {parts.get('threshold_deg', '5')} degrees, "
+                    f"{_mean(parts)}"
                 ),
                 short="@5°",
             ),
@@ -76,10 +82,14 @@ class SfmPoses(BaseTask):
             "largest": MetricInfo("share of the true images in the largest model"),
             "models": count("models with an image, mean over scenes"),
             "rotation_error_deg": MetricInfo(
-                "median over pairs of the angle between rotations; a miss is 180", unit="deg", better="lower"
+                "median over the pairs of a scene, mean over scenes, of the angle between rotations; a miss "
+                "is 180",
+                unit="deg",
+                better="lower",
             ),
             "translation_error_deg": MetricInfo(
-                "median over pairs of the angle between directions of translation; a miss is 180",
+                "median over the pairs of a scene, mean over scenes, of the angle between directions of "
+                "translation; a miss is 180",
                 unit="deg",
                 better="lower",
             ),
@@ -87,7 +97,10 @@ class SfmPoses(BaseTask):
             "track_length": count(f"observations of a point, mean; {_MODEL}"),
             "observations_per_image": count(f"observations of points in an image, mean; {_MODEL}"),
             "reprojection_error_px": MetricInfo(
-                f"median over observations of the error of their point, as the model states it; {_MODEL}",
+                lambda parts: (
+                    f"{'mean over points' if 'over' in parts else 'median over observations'} of the error "
+                    f"of their point, as the model states it, mean over scenes; {_MODEL}"
+                ),
                 unit="px",
                 better=None,
             ),
