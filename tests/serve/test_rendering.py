@@ -97,6 +97,7 @@ def test_two_methods_agree_with_the_stored_scenes(client: Any, library: RunIndex
     first, second = two_runs(library)
     section = library.snapshot().sections[0]
     text = unescape(client.get(f"/two/{first.id}/{second.id}").text)
+    assert "difference (joint interval)" in text  # the test is of all pairs of methods
     mine, other = (section.scene_rows(r) for r in (first, second))
     won = sum(mine[s].value > other[s].value for s in mine)
     assert f"{won} won" in text

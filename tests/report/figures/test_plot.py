@@ -109,6 +109,8 @@ def test_runs_and_comparisons_draw_themselves(report_runs: list[Run], tmp_path: 
     assert row.versus is not None
     assert rows["meanstd"].startswith(str(row.versus.difference))
     assert comparison.baseline not in rows
+    assert comparison.family_size > 1
+    assert "bars are joint 95 % confidence intervals" in figure.caption
     assert {p.name for p in tmp_path.iterdir()} == {"run.pdf", "differences.pdf"}
     with pytest.raises(UnknownNameError, match="figure of a comparison"):
         comparison.plot("roc")

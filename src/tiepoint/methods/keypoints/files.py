@@ -26,10 +26,10 @@ from ...formats.keypoints.features import (
     read_hdf5_features,
     read_keypoint_csv,
 )
-from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
+from ...formats.keypoints.set_folder import HEADER, read_keypoint_set
 from ...formats.matches.hloc import feature_groups
 from ...formats.matches.source import find_image, float16_remarks
-from .spec import first_side
+from .spec import stored_set
 
 _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
@@ -112,17 +112,9 @@ class KeypointFiles(FolderOfImages):
 
 def set_folder(name: str) -> Path:
     """Return the folder of a keypoint set, given as a path or as a name in the store ``TIEPOINT_STORE``."""
-    store = Path(os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
-    known = sets_below(store)
-    for folder in (Path(name), known.get(first_side(name, known))):
-        if folder is not None and is_file(folder / "set.json"):
-            return folder
-    offer = (
-        f"its sets are {', '.join(known)}"
-        if known
-        else "the store has no set yet; create one with `keypoints make`"
-    )
-    raise InputError(f"{store} contains no keypoint set {name!r}; {offer}")
+    if is_file(Path(name) / HEADER):
+        return Path(name)
+    return stored_set(name, Path(os.environ.get("TIEPOINT_STORE") or "tiepoint-store"))
 
 
 class KeypointSetPlaces:

@@ -76,33 +76,46 @@ def fused_parts(text: str) -> tuple[list[str], str]:
     return parts, query
 
 
-_SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
+_SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)(?=[,?+@\s]|$)")
 
 
 def locate_keypoint_sets(spec: Any, root: Path) -> Any:
     """Replace ``@set:NAME`` in a specification by the set's path in the store at `root`.
 
-    Other specifications stay unchanged.
+    A set that the store does not have is an error, because a set of this name in another store may differ.
+    Other specifications, and paths of sets, stay unchanged.
 
-    >>> locate_keypoint_sets("sift@set:mine+l2", Path("nowhere"))
-    'sift@set:mine+l2'
+    >>> locate_keypoint_sets("sift@set:sets/mine+l2", Path("nowhere"))
+    'sift@set:sets/mine+l2'
     """
     if not isinstance(spec, str) or isinstance(spec, FilesSpec) or is_program(spec):
         return spec
 
-    known = sets_below(root)
-
     def place(match: re.Match[str]) -> str:
-        folder = known.get(first_side(match["name"], known))
+        folder = stored_set(match["name"], root)
         odd = next((sign for sign in "?+" if sign in str(folder)), None)
         if odd is not None:
             raise InputError(
                 f"the path of the store {root} has the character {odd}, which specifications do not "
                 "allow; rename the folder or pass a relative path"
             )
-        return match[0] if folder is None else f"@set:{folder}"
+        return f"@set:{folder}"
 
     return _SET.sub(place, spec)
+
+
+def stored_set(name: str, store: Path) -> Path:
+    """Return the folder of a keypoint set of a store."""
+    known = sets_below(store)
+    folder = known.get(first_side(name, known))
+    if folder is not None:
+        return folder
+    offer = (
+        f"its sets are {', '.join(known)}"
+        if known
+        else "the store has no set yet; create one with `keypoints make`"
+    )
+    raise InputError(f"{store} contains no keypoint set {name!r}; {offer}")
 
 
 def first_side(name: str, known: Container[str]) -> str:
