@@ -69,7 +69,10 @@ class Campaign:
 
     def run(self, kills: int) -> None:
         """Build stores by lives that are killed."""
+        shown = 0
         while self.killed.total() < kills:
+            print(*self.bad[shown:], sep="\n", end="\n" if self.bad[shown:] else "", flush=True)
+            shown = len(self.bad)
             case, place = self.cases[self.stores % len(self.cases)], self.work / f"store{self.stores}"
             kill.new_place(place)
             for left in range(self.rng.randint(1, 4), -1, -1):

@@ -70,9 +70,13 @@ def backup_path(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path. On success sync it and rename it to `path`; on an error remove it."""
-    temporary = _temporary(path)
+def atomic_file(path: Path, *, beside: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary path. On success sync it and rename it to `path`; on an error remove it.
+
+    The temporary file is in the folder of `beside`, by default that of `path`. Later processes find it only
+    if that is at most two levels below the store folder (`TEMPORARIES`).
+    """
+    temporary = _temporary(beside or path)
     try:
         with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -111,7 +111,8 @@ class FeatureCache:
         meta = self.meta(key)
         if meta is None:
             return
-        with atomic_file(self.folder(key) / "meta.json") as temporary:
+        folder = self.folder(key)
+        with atomic_file(folder / "meta.json", beside=folder) as temporary:
             temporary.write_text(add_checksum({**meta, **extra}), encoding="utf-8", newline="\n")
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:

@@ -9,10 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tiepoint.core.processes import process_mark, started_at, this_host
 from tiepoint.store.atomic_files import remove_temporaries
+from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
 from tiepoint.store.store import Store
 
@@ -43,6 +45,25 @@ def test_a_number_that_is_in_use_again_does_not_save_what_is_older(tmp_path: Pat
     own = _left(tmp_path, process_mark(), 0, folder=folder)
     assert remove_temporaries(tmp_path) == 0
     assert own.exists()
+
+
+def test_header_of_features_that_was_half_written_is_removed(tmp_path: Path) -> None:
+    """The header of an entry is written again when a run repeats one of its items."""
+    key = "ab" + 62 * "0"
+    cache = FeatureCache(tmp_path / "features")
+    cache.put(key, {"values": np.zeros(2)})
+    killed = (
+        "import os, sys; from pathlib import Path; from tiepoint.store.feature_cache import FeatureCache; "
+        "os.replace = lambda *_: os._exit(9); "
+        "FeatureCache(Path(sys.argv[1])).amend(sys.argv[2], repeated='yes')"
+    )
+    ended = subprocess.run([sys.executable, "-c", killed, str(cache.root), key], check=False)
+    assert ended.returncode == 9
+    assert list(tmp_path.rglob(".tmp-*"))
+    assert remove_temporaries(tmp_path) == 1
+    assert not list(tmp_path.rglob(".tmp-*"))
+    cache.amend(key, repeated="yes")
+    assert FeatureCache(cache.root).verify(key)["repeated"] == "yes"
 
 
 def test_what_a_machine_that_is_gone_left_goes_after_a_week(tmp_path: Path) -> None:
