@@ -11,7 +11,7 @@ from ...core.formatting import count_text
 from ...formats.csv_table import to_csv
 from ...stats.multiplicity import join_letters
 from ..compare.comparison import Comparison
-from ..compare.sentences import scene_count_text, title
+from ..compare.sentences import joint, scene_count_text, title
 from ..leaderboard import chance_of
 from ..runs.names import DisplayNames
 from ..runs.sections import TaskSection, drawable
@@ -133,8 +133,8 @@ def differences_figure(c: Comparison, display: DisplayNames) -> Figure:
     return Figure(
         f"differences {c.task} {c.metric}",
         label,
-        f"{title(c)}; {_bars_text(c, points, scene_count_text(c))}; a filled "
-        f"point is separated from {base} (family-wise over {count_text(c.family_size, 'pair')})."
+        f"{title(c)}; {_bars_text(c, points, scene_count_text(c), joint(c.family_size, c.wide))}; "
+        f"a filled point is separated from {base} (family-wise over {count_text(c.family_size, 'pair')})."
         + only_best(len(drawn), len(rows)),
         _bars(
             [short(n, MAX_NAME_CHARS) for _, n in drawn],
@@ -150,10 +150,13 @@ def differences_figure(c: Comparison, display: DisplayNames) -> Figure:
     )
 
 
-def _bars_text(c: Comparison, points: Sequence[Point], scenes: str) -> str:
-    """Return a text that explains the error bars of a figure, or why there are none."""
+def _bars_text(c: Comparison, points: Sequence[Point], scenes: str, joint: str = "") -> str:
+    """Return a text that explains the error bars of a figure, or why there are none.
+
+    `joint` is put before the level if the intervals hold for several pairs together.
+    """
     if any(low is not None for _, low, _, _ in points):
-        return f"bars are {100 * c.level:g} % confidence intervals over {scenes}"
+        return f"bars are {joint}{100 * c.level:g} % confidence intervals over {scenes}"
     return "no confidence intervals: there are too few scenes, or none are known"
 
 
