@@ -268,6 +268,26 @@ def test_the_command_line_makes_and_uses_sets(folder, tmp_path, capsys):
     assert set(rows) == {"few", "ab_a"}
 
 
+def test_your_own_detector_makes_a_set(folder, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def detect(self, image):\n        return [[90.5, 80.0]]\n"
+    )
+    make = ["keypoints", "make", "own", "--data", str(folder), "--store", str(tmp_path / "store")]
+    own = ["--detector", f"{tmp_path / 'mine.py'}:Mine"]
+    assert tiepoint([*make, *own]) == 0
+    assert "own: 6 keypoints in 6 images" in capsys.readouterr().out
+
+
+def test_a_set_of_another_store_is_an_error(folder, tmp_path, capsys, monkeypatch):
+    """A run reads sets of its own store only, also if the default store has a set of this name."""
+    monkeypatch.setenv("TIEPOINT_STORE", str(tmp_path / "old"))
+    data = ["--data", str(folder)]
+    assert tiepoint(["keypoints", "make", "a", *data, "--detector", "sift", "--max-features", "20"]) == 0
+    command = ["run", "sift@set:a", "--task", "keypoints/ranking", *data, "--jobs", "1"]
+    assert tiepoint([*command, "--store", str(tmp_path / "new")]) == 2
+    assert "contains no keypoint set 'a'" in capsys.readouterr().err
+
+
 def test_a_set_of_other_images_is_refused(folder, sift, tmp_path, capsys):
     with Store.open(tmp_path / "s") as store:
         wrong = KeypointSet("w", sift.images, sift.recipe, None, dict.fromkeys(sift.images, "other"))

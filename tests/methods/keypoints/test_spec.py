@@ -63,10 +63,22 @@ def test_sets_are_found_in_the_store(tmp_path):
     (tmp_path / "keypoint_sets" / "mine" / "set.json").touch()
     at = f"@set:{tmp_path}/keypoint_sets/mine"
     assert (
-        locate_keypoint_sets("fuse:sift@set:mine,surf@set:other+l2", tmp_path)
-        == f"fuse:sift{at},surf@set:other+l2"
+        locate_keypoint_sets("fuse:sift@set:mine,surf@set:sets/other+l2", tmp_path)
+        == f"fuse:sift{at},surf@set:sets/other+l2"
     )
+    assert locate_keypoint_sets("sift@set:./mine", tmp_path) == "sift@set:./mine"
     assert locate_keypoint_sets(3, tmp_path) == 3
+
+
+def test_a_set_of_another_store_is_not_used(tmp_path, monkeypatch):
+    """The run of a store reads no set of the same name from the default store or the current folder."""
+    for folder in (tmp_path / "tiepoint-store" / "keypoint_sets" / "mine", tmp_path / "mine"):
+        folder.mkdir(parents=True)
+        (folder / "set.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIEPOINT_STORE", raising=False)
+    with pytest.raises(InputError, match="new contains no keypoint set 'mine'"):
+        locate_keypoint_sets("sift@set:mine", tmp_path / "new")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +280,8 @@ def test_a_name_of_two_sides_means_the_first(tmp_path):
     sets = tmp_path / "keypoint_sets"
     assert locate_keypoint_sets("sift@set:both+l2", tmp_path) == f"sift@set:{sets / 'both_a'}+l2"
     assert locate_keypoint_sets("sift@set:whole", tmp_path) == f"sift@set:{sets / 'whole'}"
-    assert locate_keypoint_sets("sift@set:left", tmp_path) == "sift@set:left"
+    with pytest.raises(InputError, match="no keypoint set 'left'; its sets are both_a, both_b, left_a"):
+        locate_keypoint_sets("sift@set:left", tmp_path)
     (said,) = sides_used("fuse:sift@set:both,surf@set:whole", tmp_path)
     assert "both_a is used" in said
 

@@ -19,7 +19,7 @@ from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.correspondence import centre, in_view
 from ...geometry.homography import local_affine, project
 from ...methods.keypoints.adapter import as_keypoints, check_keypoints
-from ...methods.keypoints.detectors import strongest_first
+from ...methods.keypoints.detectors import RandomKeypoints, strongest_first
 from ...methods.keypoints.factory import DETECTORS, FactoryPlan, check_roles, plan_part
 from ...methods.keypoints.files import find_file
 from ...methods.user_code import user_failure
@@ -81,7 +81,7 @@ def make_keypoint_set(
     for key in uncapped:
         if key in plan.params:
             raise InputError(f"`{key}` is an option of the keypoint set; remove it from the detector")
-    if plan.factory.__name__ == "RandomKeypoints":
+    if plan.factory is RandomKeypoints:
         uncapped["max_features"] = max_features
     thing = FactoryPlan(
         plan.text, plan.factory, plan.argument, {**plan.params, **uncapped}, plan.parts
