@@ -196,8 +196,8 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
     values = np.asarray(limits)
     if values.ndim != 2 or len(values) != queries or values.dtype.kind not in "iu":
         raise InputError(
-            f"limits: expected integers of shape ({queries}, s), found {values.dtype} {values.shape}; pass "
-            "one row per query"
+            f"limits: expected integers of shape ({queries}, limits per query), found {values.dtype} "
+            f"{values.shape}; pass one row per query"
         )
     bounded = np.clip(values, 0, rows).astype(np.int64)
     column = np.argsort(bounded, axis=1, kind="stable")

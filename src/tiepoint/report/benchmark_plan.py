@@ -367,7 +367,7 @@ def plan_sentences(plan: BenchmarkPlan) -> list[str]:
     if len(numbers) > 1:
         middle = int(np.median(numbers))
         lines.append(
-            f"Median over {len(numbers)} pairs of methods: {scenes_text(middle)} scenes, range "
+            f"Scenes required, median over {len(numbers)} pairs of methods: {scenes_text(middle)}, range "
             f"{scenes_text(numbers[0])} to {scenes_text(numbers[-1])}."
         )
     effects = [r.design_effect for r in plan.rows if r.design_effect is not None]

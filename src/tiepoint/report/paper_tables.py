@@ -361,7 +361,7 @@ def _cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
 
 
 def _not_separated(section: TaskSection, column: Column, best: str, mark: str) -> tuple[set[str], list[str]]:
-    """Return the ids of the runs that are not separated from the best by this score."""
+    """Return the ids of the runs that do not differ significantly from the best, and notes."""
     metric, group = column
     runs = [
         r for r in section.methods if (s := section.score(r, *column)) is not None and s.value is not None

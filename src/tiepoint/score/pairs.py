@@ -77,7 +77,9 @@ def pose(
     POSE.options.check_protocols("score.pose", options, [protocol])
     chosen = POSE.options.parse("score.pose", options)
     if chosen.cluster == "image":
-        raise InputError("score.pose: cluster=image needs image names; use scenes, or `tiepoint.evaluate`")
+        raise InputError(
+            "score.pose: cluster=image needs image names; pass `scenes`, or use `tiepoint.evaluate`"
+        )
     if not isinstance(dataset, str):
         raise InputError(f"score.pose: dataset is {repr(dataset)[:40]}; expected a name such as 'scannet'")
     if not isinstance(centre, int | float) or not np.isfinite(centre):

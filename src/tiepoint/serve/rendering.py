@@ -112,7 +112,7 @@ VIEWS = ("", "runs", "paper", "task", "two", "run", "scene", "case", "cameras")
 
 
 async def endpoint(request: Request) -> Response:
-    """Return the page that ``?view=`` names by path and query, as a standalone HTML file."""
+    """Return a page as a standalone HTML file. The parameter `view` has the page's path and query."""
     view = request.query_params.get("view", "/")
     parts = urlsplit(view)
     if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:

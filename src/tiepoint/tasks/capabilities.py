@@ -69,7 +69,7 @@ class HasWrongAnswers(Protocol):
     """Task whose wrong answers can be shown as pictures."""
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterable[tuple[str, str, str]]:
-        """Return references to pictures: (query, correct answer, wrong answer given by the method)."""
+        """Return names of image positions or patches: (query, correct answer, wrong answer of the method)."""
 
 
 @runtime_checkable

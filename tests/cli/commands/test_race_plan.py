@@ -129,7 +129,7 @@ def test_plan_prints_scenes_and_draws_them(
     assert tiepoint([*line, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "n0.6, n1.4" in shown
-    assert "Median over 3 pairs of methods" in shown
+    assert "median over 3 pairs of methods" in shown
     assert "similar methods need fewer scenes" in shown
     assert "<svg" in out.read_text()
     assert tiepoint([*line, "--methods", "n0.6,n2.5", "--pairs-per-scene", "40", "--json"]) == 0

@@ -75,7 +75,7 @@ def test_a_file_of_ones_own_replaces_the_package(tmp_path, monkeypatch):
         (lambda s, _: s["files"][0]["mirrors"][0].update(md5="abc"), "pattern"),
         (lambda s, _: s["files"][0].update(name="../x"), "cannot be part of a path"),
         (lambda s, _: s.update(folder="/tmp"), "cannot be part of a path"),
-        (lambda s, _: s.update(files=[]), "instructions in `ask`"),
+        (lambda s, _: s.update(files=[]), "in `ask` how to request them"),
         (lambda s, _: s["files"][0].update(about_bytes=-1), "greater than 0"),
         (lambda _, v: v.update(format=2), "format"),
         (lambda _, v: v.update(sources={}), "at least 1"),

@@ -62,7 +62,9 @@ def race_command(
         None, "--batch", help="Units computed at the same time; by default one per worker."
     ),
     replay: bool = typer.Option(False, "--replay", help="Race complete stored runs; compute nothing."),
-    keep: bool = typer.Option(False, "--keep", help="Store the race of stored runs."),
+    keep: bool = typer.Option(
+        False, "--keep", help="With --replay: save the result of the race in the store."
+    ),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),

@@ -102,7 +102,7 @@ class DatasetSource(_Strict):
     @model_validator(mode="after")
     def _check_hosts(self) -> DatasetSource:
         if not self.files and self.licence.ask is None:
-            raise ValueError("the source has no files; add `files`, or instructions in `ask`")
+            raise ValueError("the source has no files; add `files`, or in `ask` how to request them")
         for file in self.files:
             for mirror in file.mirrors:
                 if not is_listed(mirror.url, self.hosts):

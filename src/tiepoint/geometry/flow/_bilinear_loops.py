@@ -190,9 +190,9 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 
 @cached_njit(nogil=True)
 def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
-    """Move the second line to the first if the next output row starts with the source row in the second line.
+    """Copy line 1 of the buffer to line 0 if it has the upper source row of the next output row.
 
-    Columns outside the span of a line remain zero.
+    A line is zero outside its span of columns.
     """
     if held[1] == rows[0] and held[0] != rows[0]:
         lines[0, spans[0, 0] : spans[0, 1]] = 0

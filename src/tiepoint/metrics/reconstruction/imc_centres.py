@@ -25,7 +25,7 @@ IMAGE_S = 1.2e-8
 
 
 def thresholds_2024(scene: str) -> Floats:
-    """Return the 2024 thresholds of a scene named `SCENE` or `DATASET/SCENE`, in units of the truth.
+    """Return the 2024 thresholds of a scene (`SCENE` or `DATASET/SCENE`), in the unit of the positions.
 
     >>> thresholds_2024("x/transp_obj_glass").tolist()[0], thresholds_2024("church").tolist()[0]
     (0.0025, 0.025)

@@ -126,7 +126,7 @@ def _areas(
     name: str,
     parts: Parts,
 ) -> list[Score]:
-    """Return the AUC of one group of rows, and the other scores that the protocol's tool prints."""
+    """Return the AUC of one group of rows, and the other scores that the original tool prints."""
     order = counted_rows(poses, protocol.scoring, rows)
     e_t, e_R, e = (a[order] for a in errors)
     n = len(np.unique(poses.pair[order]))
