@@ -218,7 +218,8 @@ def test_show_list_compare_report_and_sql(
     runs = json.loads(out(capsys, "list", "runs", "--json", *store))
     assert [r["method"] for r in runs] == ["pixels", "meanstd"]
     assert "success_rate" in out(capsys, "show", runs[0]["run"], *store)
-    assert "normaliser" in out(capsys, "show", runs[0]["run"], "--conventions", *store)
+    assert "no step changes" in out(capsys, "show", runs[0]["run"], "--conventions", *store)
+    assert "normaliser" in out(capsys, "show", runs[1]["run"], "--conventions", *store)
     assert "not separated" in out(capsys, "compare", "--task", task, *store)
     assert '"runs"' in out(capsys, "sql", 'select count(*) as "runs" from runs', "--json", *store)
     for form in ("html", "md", "latex", "csv", "json", "parquet"):

@@ -59,7 +59,7 @@ def counts(queries, pool):
 def test_what_names_no_device_is_refused():
     with pytest.raises(InputError, match="unknown device 'banana'"):
         set_device("banana")
-    with pytest.raises(InputError, match="'cuda:99' cannot be used"):
+    with pytest.raises(InputError, match="`device` cuda:99 cannot be used"):
         set_device("cuda:99")
     assert get_device() == "torch:cpu"
 

@@ -116,7 +116,7 @@ def test_a_constant_descriptor_ties_with_everything():
         ({"target_query": [2]}, r"target_query\[0\] is 2, but there are 2 queries"),
         ({"target_query": [0.5]}, "target_query and target_position: expected integers"),
         ({"target_position": [4], "target_in_pool": True}, r"target_position\[0\] is 4"),
-        ({"limits": np.ones((3, 1), int)}, r"limits: expected integers of shape \(2, s\)"),
+        ({"limits": np.ones((3, 1), int)}, r"limits: expected integers of shape \(2, limits per query\)"),
         ({"query_group": [0, 1]}, "pass both or none"),
         ({"query_group": [0], "pool_group": [0, 1, 2, 3]}, "expected one group"),
         ({"squared": True, "distance": "l1"}, "l2 only"),

@@ -219,7 +219,7 @@ def test_bad_retrieval(tmp_path, text, line, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("i_a.ref\ni_a.ref.1\n", "the pool differs"),
+        ("i_a.ref\ni_a.ref.1\n", "the image pool differs"),
         ("i_a.ref,i_a.e1\n", "expected 1 rows"),
         ("i_a.ref,i_a.e1\ni_a.e1.1,i_a.ref.1\n", "expected the query i_a.ref.1 first"),
         ("i_a.ref,i_a.e1\ni_a.ref.1,i_a.e2.1\n", "line 2: image 'i_a.e2' is not in the pool"),

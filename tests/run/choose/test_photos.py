@@ -220,7 +220,7 @@ def test_dense_beside_sparse_is_refused(photos: Path, tmp_path: Path, store: Pat
         def match(self, image1: Any, image2: Any) -> Any:
             return np.ones((*image1.shape[:2], 2), np.float32)
 
-    with pytest.raises(InputError, match="Flow has a flow"):
+    with pytest.raises(InputError, match=r"Flow has dense matches .* and sift.* has sparse"):
         choose([SIFT, Flow()], photos, store)
     big = tmp_path / "big"
     big.mkdir()
