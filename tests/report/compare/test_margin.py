@@ -88,7 +88,8 @@ def test_margin_few_scenes_make_no_statement(n: int) -> None:
     c = compare_methods({"base": table(*BASE[:n]), "near": table(*NEAR[:n])}, baseline="base", margin=1)
     assert c.margins[0].holds is None
     assert (c.margins[0].lower is None) == (n == 1)
-    assert "too few for a statement" in str(c)
+    scenes = "1 scene" if n == 1 else f"{n} scenes"
+    assert f"Too few for a statement: {scenes} cannot show whether near loses at most 1" in str(c)
 
 
 @pytest.mark.parametrize("margin", [0.0, -1.0, float("nan"), float("inf")])

@@ -274,6 +274,15 @@ def test_wrong_requests_are_refused(
         choose(methods, photos, store, **how)
 
 
+def test_list_of_unknown_layout_names_the_simplest_one(photos: Path, tmp_path: Path, store: Path) -> None:
+    listed = tmp_path / "listed.list"
+    listed.write_text("photo1.png photo2.png\n")
+    with pytest.raises(InputError, match=r"two names a line \(\.txt\)"):
+        choose([SIFT, ORB], photos, store, pairs=listed)
+    found = choose([SIFT, ORB], photos, store, pairs=listed.rename(tmp_path / "listed.txt"))
+    assert list(found.pairs) == ["photo1.png|photo2.png"]
+
+
 def test_missing_poselib_is_refused(photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import_library.cache_clear()
     monkeypatch.setitem(sys.modules, "poselib", None)

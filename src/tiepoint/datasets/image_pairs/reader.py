@@ -171,5 +171,6 @@ def known_layouts(needs: str = "any") -> tuple[str, ...]:
 
 def unknown(path: Path, needs: str = "any") -> str:
     """Return an error message for an unknown layout. It has the path's content and the supported layouts."""
-    known = "; ".join(known_layouts(needs))
+    names = ("text with two names a line (.txt)",) if needs == "any" else ()
+    known = "; ".join((*known_layouts(needs), *names))
     return f"{path} is not a known dataset of pairs: {found_in(path)}\n  expected one of: {known}"

@@ -144,8 +144,8 @@ def margin_sentences(c: Comparison) -> list[str]:
             figures += f", p = {p_value(row.p_adjusted)}{family}"
         loss = f"{row.method} loses at most {limit} against {c.baseline}"
         if row.holds is None:
-            too_few = f"{these_scenes(c)} are too few for a statement whether {loss}"
-            lines.append(f"{too_few[0].upper()}{too_few[1:]}: {figures}.")
+            too_few = f"{scene_count_text(c)} cannot show whether {loss}"
+            lines.append(f"Too few for a statement: {too_few}; {figures}.")
         elif row.holds:
             lines.append(f"{loss} ({level}): {figures}.")
         else:
