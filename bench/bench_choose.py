@@ -124,7 +124,7 @@ def model_cameras(choice: Choice, images: Path, model: Path) -> dict[str, Camera
     (model / "pairs.txt").write_text("".join(f"{a} {b}\n" for a, b in names))
     return {
         f"{t.pair.image0.name}|{t.pair.image1.name}": Cameras(
-            *(np.asarray(m) for m in (t.T_0to1, t.K0, t.K1)), t.centre
+            np.asarray(t.T_0to1), np.asarray(t.K0), np.asarray(t.K1), t.centre
         )
         for t in read_pairs(model, needs="pose", images=images).truths
         if t.pair.image0 and t.pair.image1
