@@ -98,14 +98,17 @@ class Campaign:
             victim = self.strike(pid, place)
             code = kill.ended(pid, kill.STUCK_S)
         until = time.monotonic() + kill.GONE_S
-        while ((left := marked(place)) or folders() - self.before) and time.monotonic() < until:
+        while True:
+            left, rest = marked(place), folders() - self.before
+            if not (left or rest) or time.monotonic() > until:
+                break
             time.sleep(0.02)
         for process in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         if running := [*left.values(), *map(str, kill.all_gone(pid))]:
             self.bad.append(f"{place.name}: {victim} killed, processes left: {running}")
-        if rest := folders() - self.before:
+        if rest:
             self.bad.append(f"{place.name}: {victim} killed, folders left: {rest}")
             self.before |= rest
         allowed = {"a worker": (0, 1), "the main process": (-9, 0), "the group": (-9, 0)}.get(
