@@ -166,3 +166,26 @@ def test_the_quick_entry_is_the_long_way(monkeypatch, oracle):
         monkeypatch.setattr(tiles, "TILE_COLUMNS", 16)
         assert np.array_equal(first_two(a, b, squared=True).d2, found.d2)
         monkeypatch.undo()
+
+
+def test_products_of_a_few_hundred_rows_leave_no_work_to_blas_threads(monkeypatch):
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    seen = []
+    matmul = np.matmul
+
+    def counted(*arguments, **more):
+        seen.extend(
+            lib["num_threads"] for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"
+        )
+        return matmul(*arguments, **more)
+
+    monkeypatch.setattr(np, "matmul", counted)
+    rows = np.random.default_rng(0).standard_normal((400, 128)).astype(np.float32)
+    set_threads(2)
+    try:
+        with threadpoolctl.threadpool_limits(2, user_api="blas"):
+            first_two(rows, rows[::-1].copy())
+    finally:
+        set_threads(None)
+    assert seen
+    assert set(seen) == {1}

@@ -7,7 +7,6 @@ The full score matrix is never stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from .duplicate_rows import WORTH, DistinctRows, find_distinct, fingerprint_keys
 from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
 from .inputs import as_float, check_shapes, prepare_rows
-from .threads import ThreadTeam, equal_parts, get_threads, one_blas_thread, scratch
+from .threads import ThreadTeam, equal_parts, one_blas_thread, scratch
 
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
@@ -25,7 +24,7 @@ Array = NDArray[Any]
 # These affect speed only, never results.
 TILE_COLUMNS = 4096
 TILE_BYTES = 4 << 20
-SMALL_PRODUCT = 2**31
+SMALL_PRODUCT = 2**26
 SMALL_SUMS = 2**24
 AMBIGUOUS_SHARE = 0.01
 
@@ -84,8 +83,8 @@ def make_team(queries: Array, pool: Array, distance: str) -> ThreadTeam:
     """Create a thread team with a suitable number of threads for a matrix product.
 
     A large product is split by queries, and each thread uses one BLAS thread. Threads then do not wait for
-    each other on a busy machine, and scores are read while they are in the cache. For a small product,
-    starting threads costs more than it saves: BLAS may split the product, and one thread reads the scores.
+    each other on a busy machine, and scores are read while they are in the cache. A small product stays on
+    the calling thread, because starting threads costs more than it saves.
     """
     size = len(queries) * len(pool) * (pool.shape[1] if pool.ndim == 2 else 1)
     small = SMALL_PRODUCT if distance in ("l2", "cosine") else SMALL_SUMS
@@ -206,8 +205,7 @@ class TileScores:
         anywhere.
         """
         n = len(self.b)
-        # A team of one on a machine with more cores leaves splitting products to BLAS; see `make_team`.
-        with one_blas_thread() if self.team.size == get_threads() else nullcontext():
+        with one_blas_thread():
             for u, end in blocks or [(u, min(u + TILE_COLUMNS, n)) for u in range(0, n, TILE_COLUMNS)]:
                 rows = self.b[u:end]
                 if on_rows is not None:
@@ -217,8 +215,7 @@ class TileScores:
     def _run_rows(self, rows: Array, u: int, visit: Visit, share: float, cuts: Any) -> None:
         """Pass the tiles of one block of rows to `visit`, one block of queries after another."""
         part = self._project(rows)
-        bytes_a_tile = TILE_BYTES * (1 if self.team.size == get_threads() else 2)
-        stripe = max(1, bytes_a_tile // (len(rows) * self.dtype.itemsize))
+        stripe = max(1, TILE_BYTES // (len(rows) * self.dtype.itemsize))
         count = max(1, -(-len(self.a) // stripe))
         if len(self.a) >= 32 * self.team.size:
             count = -(-count // self.team.size) * self.team.size
