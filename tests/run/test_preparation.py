@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,3 +189,13 @@ def test_a_list_of_problems_is_cut(
         evaluate(RunRequest(f"files:{tables}", "hpatches/matching", patches), store)
     assert len(found.value.problems) == len(files) == 48
     assert "(and 47 more of this kind: i_aa/e1, i_aa/e2, i_aa/e3, …)" in str(found.value)
+
+
+def test_runs_that_are_stored_load_no_worker_pool_and_no_image_pairs():
+    code = (
+        "import sys, tiepoint.run.engine\n"
+        "unused = ('tiepoint.run.executors.process_pool', 'tiepoint.datasets.image_pairs.pair')\n"
+        "print([name for name in unused if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -12,7 +12,7 @@ import pytest
 
 from tiepoint.cli.main import run as cli
 from tiepoint.datasets.demo.dataset import make_demo
-from tiepoint.datasets.validation import match_votes
+from tiepoint.datasets.validation import match_votes, truth_check
 from tiepoint.datasets.validation.truth_check import NO_OPENCV, TruthReport
 from tiepoint.run import engine
 from tiepoint.run.request import RunRequest
@@ -81,7 +81,7 @@ def test_evaluate_check_changes_no_score(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = evaluate(sequences, tmp_path / "one")
-    monkeypatch.setattr(engine, "check_ground_truth", lambda *_: TruthReport())
+    monkeypatch.setattr(truth_check, "check_ground_truth", lambda *_: TruthReport())
     plain = evaluate(sequences, tmp_path / "two")
     assert checked.id == plain.id
     assert checked.manifest.units == plain.manifest.units

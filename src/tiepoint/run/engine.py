@@ -14,7 +14,6 @@ from ..core.errors import InputError, StoreError, TiepointError
 from ..core.file_stamps import file_stamp
 from ..core.formatting import count_text, first_few
 from ..core.scores import NOT_DETERMINISTIC, Score
-from ..datasets.validation.truth_check import NO_OPENCV, check_ground_truth
 from ..store.maintenance.journal import FOLDER as JOURNAL_FOLDER
 from ..store.maintenance.journal import finish_changes
 from ..store.maintenance.usage import note_uses
@@ -185,6 +184,8 @@ def _ground_truth_warnings(prepared: PreparedRun, session: RunSession, progress:
     """Return warnings about ground truth that is probably wrong. The store caches the expensive part."""
     if not isinstance(prepared.opened, HasPairTruths):
         return ()
+    from ..datasets.validation.truth_check import NO_OPENCV, check_ground_truth  # loads Pillow
+
     found = check_ground_truth(prepared.opened.pair_truths(), partial(progress, "ground truth"))
     if NO_OPENCV in found.notes:
         session.report(NO_OPENCV)

@@ -22,7 +22,6 @@ from .cache_keys import temporary_method_key
 from .compute import ComputedRecords
 from .context import Progress, RunContext, no_progress
 from .executors import Executor
-from .executors.process_pool import ProcessPool
 from .preparation import (
     PreparedRun,
     initial_manifest,
@@ -36,6 +35,7 @@ from .scoring import discard_damaged, recompute_notices
 
 if TYPE_CHECKING:
     from .cluster_runs import ClusterRuns
+    from .executors.process_pool import ProcessPool
 
 _cleaned: set[Path] = set()
 """Stores from which this process already removed temporary files of killed processes."""
@@ -66,6 +66,8 @@ class RunSession(ExitStack):
     def pool(self, jobs: int) -> Executor:
         """Return the pool of worker processes. The first call sets the number of workers."""
         if self._pool is None:
+            from .executors.process_pool import ProcessPool
+
             self._pool = ProcessPool(jobs)
             self.callback(self._pool.close)
         return self._pool

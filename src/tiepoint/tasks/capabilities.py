@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ..core.records import Arrays, Features, Item, Records
-from ..core.scores import SceneCurves, Score
-from ..datasets.image_pairs.ground_truth import PairTruth
-from .base import Column, TaskData
-from .cases import Cases, DenseCase, MatchedPair, QueryCase
-from .scene_views import SceneView, WorstImage
-from .steps import StepTable
-from .unit_values import UnitFacts, UnitWeights
-
-if TYPE_CHECKING:  # these modules load Numba, which commands that read stored runs do not need
+if TYPE_CHECKING:  # some of these modules load Numba or Pillow, which stored runs do not need
+    from ..core.records import Arrays, Features, Item, Records
+    from ..core.scores import SceneCurves, Score
+    from ..datasets.image_pairs.ground_truth import PairTruth
     from ..datasets.stress_kinds import StressKind
     from ..stats.breakdown import StressCurve
+    from .base import Column, TaskData
+    from .cases import Cases, DenseCase, MatchedPair, QueryCase
+    from .scene_views import SceneView, WorstImage
+    from .steps import StepTable
+    from .unit_values import UnitFacts, UnitWeights
 
 CurvePoints = tuple[str, str, Any, Any]
 """A curve: group, curve name, x values, y values."""

@@ -58,7 +58,7 @@ def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split
         split = named_split(known, options.split)
         return split, excluded_note(data) if split.name == WHOLE else []
     full = known.get("full")
-    if full is not None and not data.missing(full.test):
+    if full is not None and data.lengths.keys() - data.open_lengths.keys() >= set(full.test):
         return full, []
     n = len(data.sequences)
     notes = [
