@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import gc
 import os
 import re
 import signal
@@ -114,7 +113,6 @@ def main(arguments: list[str] | None = None) -> None:
     input), 130 (stopped by Ctrl-C) or 128 plus the number of the signal that stopped it (143 for SIGTERM).
     """
     reserve_standard_fds()
-    gc.set_threshold(200_000, 10, 10)  # imports create 100,000 objects that stay
     force_exit_after()
     code = run(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
