@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from typing import Any
@@ -70,14 +70,10 @@ def repeat_items(context: RunContext, computed: Computed) -> dict[str, str]:
     headers = {item: meta for item, key in keys.items() if (meta := context.features.meta(key)) is not None}
     if not headers:
         return {}
-    costs = {item: float(meta.get("time_s", 0.0)) for item, meta in headers.items()}
     first = _cheap(headers)[0]
     rest = sorted(headers.keys() - {first}, key=lambda item: keys[item])
     found: dict[str, str] = {}
-    started = time.perf_counter()
-    for item in [first, *rest]:
-        if item != first and time.perf_counter() - started + costs[item] > budget_s:
-            break
+    for item in _affordable([first, *rest], headers, budget_s):
         again = _again(context, item)
         same = again is not None and content_hash(again) == headers[item]["content"]
         found[item] = SAME if same else DIFFERS
@@ -89,6 +85,18 @@ def _cheap(headers: Mapping[str, Mapping[str, Any]]) -> list[str]:
     filled = [i for i, meta in headers.items() if any(prod(shape) for shape in meta["arrays"].values())]
     by_cost = sorted(filled or headers, key=lambda item: float(headers[item].get("time_s", 0.0)))
     return by_cost[: (len(by_cost) + 1) // 2]
+
+
+def _affordable(
+    items: Sequence[str], headers: Mapping[str, Mapping[str, Any]], budget_s: float
+) -> Iterator[str]:
+    """Yield the first item, then further items until the next one would exceed the time budget."""
+    started = time.perf_counter()
+    for item in items:
+        cost_s = float(headers[item].get("time_s", 0.0))
+        if item != items[0] and time.perf_counter() - started + cost_s > budget_s:
+            return
+        yield item
 
 
 def _again(context: RunContext, item: str) -> Arrays | None:
@@ -123,11 +131,7 @@ def irreproducible(context: RunContext) -> str | None:
     generator = random.Random()  # the global one belongs to the method
     chosen = generator.sample(cheap, len(cheap))
     chosen += generator.sample(sorted(headers.keys() - {*cheap}), len(headers) - len(cheap))
-    started = time.perf_counter()
-    for item in chosen:
-        spent_s = time.perf_counter() - started
-        if item != chosen[0] and spent_s + float(headers[item].get("time_s", 0.0)) > RECHECK_S:
-            break
+    for item in _affordable(chosen, headers, RECHECK_S):
         again = _again(context, item)
         with suppress(DamagedError):
             if again is None or not is_close(context.features.get(context.feature_keys[item]), again):
